@@ -1,0 +1,1 @@
+"""PyTorch on top of coredata: datasets, batch samplers, loaders and ranks. Nothing here yet."""

@@ -1,0 +1,20 @@
+"""The one way a kernel is compiled: lazily, cached on disk, without the GIL."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile `function` with Numba on its first call.
+
+    Nothing is compiled at import. Compiled code is cached beside the source (or in the user's
+    cache directory where that is read-only) and runs without the GIL, so that several threads may
+    run kernels at once.
+
+    A type checker that decorated every function of a module (as the test run does) is looked
+    through: Numba needs the function as it was written.
+    """
+    return numba.njit(cache=True, nogil=True)(inspect.unwrap(function))

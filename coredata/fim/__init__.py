@@ -1,0 +1,1 @@
+"""Fill-in-the-middle permutations, as pure functions. Nothing here yet."""

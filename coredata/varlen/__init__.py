@@ -1,0 +1,1 @@
+"""Row schemas, packing and context-parallel partition, as pure functions. Nothing here yet."""
