@@ -1,0 +1,62 @@
+"""What tells one dataset from another: descriptions, their hashes, and fingerprints.
+
+A description is the JSON text of a dataset's identifiers; its MD5 names the files of its index
+cache. Both follow the reference to the letter, so that a cache written by one is found by the
+other.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from coredata._typing import Integer
+
+KEY_CONFIG_ATTRIBUTES = ("random_seed", "sequence_length", "split", "split_matrix", "tokenizer")
+"""Fields of the configuration that the reference puts into a description, in its order."""
+
+
+def describe(identifiers: Mapping[str, Any]) -> str:
+    """The JSON text of `identifiers`; an object in it stands for its `unique_identifiers`.
+
+    Raises:
+        TypeError: a value that is neither JSON nor has `unique_identifiers`.
+    """
+    return json.dumps(identifiers, indent=4, default=_identifiers_of)
+
+
+def description_hash(description: str) -> str:
+    """MD5 of a description, in hexadecimal. It is a name, not a safeguard."""
+    return hashlib.md5(description.encode("utf-8"), usedforsecurity=False).hexdigest()
+
+
+def _identifiers_of(value: Any) -> Any:
+    identifiers = getattr(value, "unique_identifiers", None)
+    if identifiers is None:
+        raise TypeError(
+            f"a dataset is identified by JSON values and by objects with unique_identifiers; got "
+            f"{value!r} of type {type(value).__name__}. Give the tokenizer unique_identifiers, "
+            'such as {"class": "MyTokenizer"}'
+        )
+    return identifiers
+
+
+def documents_fingerprint(documents: Integer[np.ndarray, " documents"]) -> str:
+    """Which documents: "100:900" for a range, else their count and a digest."""
+    span = as_range(documents)
+    if span is not None:
+        return f"{span[0]}:{span[1]}"
+    content = np.ascontiguousarray(documents, dtype="<i8").tobytes()
+    return f"{len(documents)} documents, {hashlib.sha256(content).hexdigest()[:16]}"
+
+
+def as_range(documents: Integer[np.ndarray, " documents"]) -> tuple[int, int] | None:
+    """(begin, end) if the documents are begin, begin + 1, …, end − 1, else None."""
+    if len(documents) == 0:
+        return (0, 0)
+    begin, end = int(documents[0]), int(documents[-1]) + 1
+    if end - begin != len(documents) or not np.all(documents[1:] == documents[:-1] + 1):
+        return None
+    return (begin, end)
