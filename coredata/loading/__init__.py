@@ -1,0 +1,19 @@
+"""Batches on one host: read ahead, in order, with a state that continues anywhere."""
+
+from coredata.loading.loader import BatchLoader
+from coredata.loading.state import (
+    STATE_VERSION,
+    StateMismatchError,
+    fingerprint_differences,
+    make_state,
+    read_state,
+)
+
+__all__ = [
+    "STATE_VERSION",
+    "BatchLoader",
+    "StateMismatchError",
+    "fingerprint_differences",
+    "make_state",
+    "read_state",
+]
