@@ -17,6 +17,7 @@ PADDING = -1
 """A sample number that asks for batch padding: some sample's shape, with zero loss everywhere."""
 
 
+@runtime_checkable
 class TokenSource(Protocol):
     """Sequences of tokens, asked for their lengths and for ranges of them.
 
