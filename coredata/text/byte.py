@@ -4,7 +4,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -101,9 +102,9 @@ class ByteTokenizer:
         lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         return np.frombuffer(b"".join(encoded), dtype=np.uint8).astype(np.int32), lengths
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[SupportsIndex]) -> str:
         """Text of the bytes among `ids`, U+FFFD where they are no UTF-8; other ids are left out."""
-        array = np.fromiter(ids, dtype=np.int64)
+        array = np.fromiter(map(index, ids), dtype=np.int64)
         kept = array[(array >= 0) & (array < _BYTES)]
         return kept.astype(np.uint8).tobytes().decode("utf-8", errors="replace")
 

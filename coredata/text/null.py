@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -96,9 +97,9 @@ class NullTokenizer:
         lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
         return np.concatenate([np.empty(0, dtype=np.int32), *parts]), lengths
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[SupportsIndex]) -> str:
         """`ids` as numbers, one blank between them."""
-        return " ".join(str(int(token)) for token in ids)
+        return " ".join(str(index(token)) for token in ids)
 
     def token_id(self, name: str) -> int | None:
         """The number `name`, None if it is none of the vocabulary."""
@@ -110,7 +111,6 @@ class NullTokenizer:
         if word.isascii() and word.isdigit() and int(word) < self._size:
             return int(word)
         raise ValueError(
-            f"word {position} of the text is {word!r}; NullTokenizer(vocab_size={self._size}) takes "
-            f"only numbers from 0 to {self._size - 1} with blanks between, such as '0 "
-            f"{self._size - 1}'"
+            f"word {position} of the text is {word!r}; {self} takes only numbers from 0 to "
+            f"{self._size - 1} with blanks between, such as '0 {self._size - 1}'"
         )

@@ -1,7 +1,7 @@
 """What the rest of the library asks of a tokenizer."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
 
@@ -75,7 +75,7 @@ class Tokenizer(Protocol):
         """
         ...
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[SupportsIndex]) -> str:
         """Text of ids, special tokens included as far as they have a text."""
         ...
 
