@@ -2,6 +2,7 @@
 
 import json
 from importlib.resources import files
+from importlib.resources import files
 
 import numpy as np
 import pytest

@@ -100,7 +100,7 @@ def test_more_datasets_than_int16_holds():
 
 
 def test_a_dataset_too_small_to_be_drawn():
-    weights = normalize([0.37, 1e-12, 0.43, 0.2])
+    weights = normalize([2**0.5, 1e-12, 3**0.5, 5**0.5])
     datasets, _ = build_blending_indices(weights, 10_000)
     assert set(datasets.tolist()) == {0, 2, 3}
     check(weights, 10_000)
