@@ -2,7 +2,6 @@
 
 import json
 from importlib.resources import files
-from importlib.resources import files
 
 import numpy as np
 import pytest
