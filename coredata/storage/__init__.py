@@ -1,0 +1,31 @@
+"""Where bytes are and how they come: local files mapped or read by position, and URLs."""
+
+from coredata.storage.atomic import PendingFile, atomic_write, begin_write, remove
+from coredata.storage.files import open_binary, open_text_stream, read_bytes
+from coredata.storage.local_files import MappedFile, PositionalFile
+from coredata.storage.objects import WholeObject
+from coredata.storage.paths import exists, expand, is_directory, is_url, join, local_path, size
+from coredata.storage.reader import ByteReader
+from coredata.storage.readers import open_reader
+
+__all__ = [
+    "ByteReader",
+    "MappedFile",
+    "PendingFile",
+    "PositionalFile",
+    "WholeObject",
+    "atomic_write",
+    "begin_write",
+    "exists",
+    "expand",
+    "is_directory",
+    "is_url",
+    "join",
+    "local_path",
+    "open_binary",
+    "open_reader",
+    "open_text_stream",
+    "read_bytes",
+    "remove",
+    "size",
+]
