@@ -1,0 +1,188 @@
+"""JSON lines: one object a line, read a stretch of the file at a time.
+
+A line ends at a newline byte and nowhere else; white space around the object (a carriage return,
+say) and a byte order mark before it mean nothing. The last line needs no newline.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from coredata.formats.rows import DamagedFileError, RowError, kind_of
+from coredata.formats.rows_streams import PlainStream, is_compressed, open_stream
+
+_CHUNK = 1 << 20
+_BOM = "\ufeff"
+_BOM_BYTES = _BOM.encode()
+_WHITE_SPACE = b" \t\r\n"
+_LONGEST_LINE = 1 << 30
+_MAGIC = {
+    b"\x1f\x8b": ("gzip data", "name it .jsonl.gz"),
+    b"\x28\xb5\x2f\xfd": ("Zstandard data", "name it .jsonl.zst"),
+    b"PAR1": ("a parquet file", "name it .parquet"),
+    b"BZh": ("bzip2 data", "write it again as .jsonl.gz or .jsonl.zst"),
+    b"\xfd7zXZ": ("xz data", "write it again as .jsonl.gz or .jsonl.zst"),
+    b"PK\x03\x04": ("a zip archive", "unpack it"),
+    b"\xff\xfe": ("UTF-16 text", "write it again as UTF-8"),
+    b"\xfe\xff": ("UTF-16 text", "write it again as UTF-8"),
+}
+
+
+class Line(NamedTuple):
+    """One line as it stands in the file.
+
+    Attributes:
+        number: 1 for the first line that starts in the stretch read.
+        offset: of its first byte, in bytes of the (decompressed) file.
+        data: its bytes, without the newline.
+        terminated: whether a newline follows; without one it is the last line of the file.
+    """
+
+    number: int
+    offset: int
+    data: bytes
+    terminated: bool
+
+    def is_blank(self) -> bool:
+        """Whether there is nothing but white space; such a line is no row."""
+        return not self.data.removeprefix(_BOM_BYTES).strip(_WHITE_SPACE)
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """The rows of a JSON-lines file: plain, or compressed as its name says (.gz, .zst).
+
+    A plain file can be read in stretches: `start` and `end` are any byte offsets, and the lines
+    that start at `start` or later and before `end` belong to the stretch. Stretches that touch
+    give each line exactly once, wherever they are cut.
+
+    Memory is bounded by the longest line and a chunk of a megabyte.
+
+    Attributes:
+        path: a local path or any URL.
+        start: first byte of the stretch.
+        end: byte after the stretch; None for the end of the file.
+        longest_line: bytes; a longer line is an error, for the file is hardly JSON lines then.
+        storage_options: for the URL's file system.
+    """
+
+    path: str
+    start: int = 0
+    end: int | None = None
+    longest_line: int = _LONGEST_LINE
+    storage_options: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.start or self.end is not None) and is_compressed(self.path):
+            raise ValueError(
+                f"{self.path} is compressed, so it has no stretch from byte {self.start} "
+                f"to {self.end}; read it as a whole (start=0, end=None)"
+            )
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, blank lines left out.
+
+        Raises:
+            RowError: a line that is no JSON object; the text names file, line, byte and reason.
+        """
+        for line in self.lines():
+            if line.is_blank():
+                continue
+            try:
+                row = parse_object(line)
+            except RowError as error:
+                place = f"{self.path}, line {line.number}, byte {line.offset}"
+                raise RowError(f"{place}: {error}") from error
+            yield row
+
+    def lines(self) -> Iterator[Line]:
+        """The lines as bytes, blank ones too."""
+        for line, _ in self.lines_with_progress():
+            yield line
+
+    def lines_with_progress(self) -> Iterator[tuple[Line, int]]:
+        """Lines, each with the number of bytes of the stretch of the file read so far.
+
+        Raises:
+            DamagedFileError: the file is no text, is cut off, or has a line that is too long.
+        """
+        with open_stream(self.path, self.storage_options) as stream:
+            offset, number = self.start, 1
+            if offset and isinstance(stream, PlainStream):
+                # From the byte before: what is found first is the rest of a line that started
+                # earlier, or nothing if that byte is a newline. It gets the number 0.
+                offset, number = offset - 1, 0
+                stream.seek(offset)
+            for line in self._split(stream.read, offset, number):
+                if line.number:
+                    yield line, stream.consumed() - self.start
+
+    def _split(self, read: Callable[[int], bytes], offset: int, number: int) -> Iterator[Line]:
+        pieces: list[bytes] = []
+        length = 0
+        while chunk := read(_CHUNK):
+            if offset == 0 and not pieces:
+                self._refuse_other_formats(chunk)
+            *ended, rest = chunk.split(b"\n")
+            if ended:
+                ended[0] = b"".join([*pieces, ended[0]])
+                pieces, length = [], 0
+            for data in ended:
+                if self.end is not None and offset >= self.end:
+                    return
+                yield Line(number, offset, data, True)
+                number += 1
+                offset += len(data) + 1
+            if self.end is not None and offset >= self.end:
+                return
+            if rest:
+                pieces.append(rest)
+                length += len(rest)
+            if length > self.longest_line:
+                raise DamagedFileError(
+                    f"{self.path}: the line that starts at byte {offset} is longer than "
+                    f"{self.longest_line} bytes. One JSON object a line is expected; a file that "
+                    "is one JSON array must be written again as JSON lines."
+                )
+        if pieces:
+            yield Line(number, offset, b"".join(pieces), False)
+
+    def _refuse_other_formats(self, chunk: bytes) -> None:
+        for magic, (what, remedy) in _MAGIC.items():
+            if chunk.startswith(magic):
+                raise DamagedFileError(
+                    f"{self.path} holds {what}, not JSON lines (it starts with the bytes "
+                    f"{magic.hex(' ')}); {remedy}"
+                )
+
+
+def parse_object(line: Line) -> dict[str, Any]:
+    """The JSON object on a line.
+
+    Lone surrogates written as escapes stay in its strings, for the caller to deal with.
+
+    Raises:
+        RowError: it is not UTF-8, not JSON, or not an object.
+    """
+    try:
+        text = line.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RowError(
+            f"not UTF-8: byte 0x{error.object[error.start]:02x}, {error.start} bytes into the "
+            f"line ({error.reason})"
+        ) from error
+    try:
+        value = json.loads(text.removeprefix(_BOM))
+    except json.JSONDecodeError as error:
+        cut_off = "" if line.terminated else "; the file ends here without a newline: cut off?"
+        raise RowError(f"not JSON: {error.msg} at character {error.pos + 1}{cut_off}") from error
+    except RecursionError as error:
+        raise RowError("JSON nested too deep") from error
+    except ValueError as error:
+        raise RowError(f"not usable JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise RowError(
+            f'{kind_of(value)}, not an object; a row looks like {{"text": "Once upon a time"}}'
+        )
+    return value

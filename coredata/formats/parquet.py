@@ -1,0 +1,171 @@
+"""Rows of parquet files, some columns and some row groups at a time."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coredata.formats.rows import DamagedFileError, RowError
+from coredata.storage import open_binary
+
+PARQUET_NAMES = (".parquet", ".pq")
+
+_BATCH_ROWS = 256
+_BUFFER = 1 << 20
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Size of one row group.
+
+    Attributes:
+        rows: number of rows.
+        stored_bytes: bytes in the file of the columns asked for.
+    """
+
+    rows: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Rows of a parquet file as dicts of the columns asked for.
+
+    Attributes:
+        path: a local path or any URL.
+        columns: names of the columns to read; each holds strings or lists of strings.
+        first_group: first row group to read.
+        end_group: row group after the last one to read; None for all.
+        storage_options: for the URL's file system.
+    """
+
+    path: str
+    columns: Sequence[str]
+    first_group: int = 0
+    end_group: int | None = None
+    storage_options: Mapping[str, Any] | None = None
+
+    def row_groups(self) -> list[RowGroup]:
+        """Sizes of all row groups of the file, whatever part of it is asked for.
+
+        Raises:
+            DamagedFileError: this is no intact parquet file.
+            ValueError: a column is missing or holds no text.
+        """
+        with self._open() as file:
+            metadata = file.metadata
+            wanted = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+            leaves = [i for path, i in wanted.items() if path.split(".")[0] in self.columns]
+            groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+            return [
+                RowGroup(group.num_rows, sum(group.column(i).total_compressed_size for i in leaves))
+                for group in groups
+            ]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, in order.
+
+        Raises:
+            RowError: a row's text is not UTF-8.
+        """
+        for row, _ in self.rows():
+            if isinstance(row, RowError):
+                raise row
+            yield row
+
+    def rows(self) -> Iterator[tuple[dict[str, Any] | RowError, int]]:
+        """Rows, or what is wrong with one, each with its size in memory in bytes (an average).
+
+        Raises:
+            DamagedFileError: the file is broken.
+            ValueError: a column is missing or holds no text.
+        """
+        import pyarrow
+
+        with self._open() as file:
+            end = file.metadata.num_row_groups if self.end_group is None else self.end_group
+            batches = file.iter_batches(
+                batch_size=_BATCH_ROWS,
+                row_groups=range(self.first_group, end),
+                columns=list(self.columns),
+                use_threads=False,
+            )
+            while True:
+                try:
+                    batch = next(batches, None)
+                except (pyarrow.ArrowException, OSError) as error:
+                    raise self._damaged(error) from error
+                if batch is None:
+                    return
+                size = batch.nbytes // max(batch.num_rows, 1)
+                values = [_python_values(batch.column(name)) for name in self.columns]
+                for row in zip(*values, strict=True):
+                    bad = [value for value in row if isinstance(value, RowError)]
+                    yield bad[0] if bad else dict(zip(self.columns, row, strict=True)), size
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"reading {self.path} needs the package pyarrow; pip install 'coredata[parquet]'"
+            ) from error
+        with open_binary(self.path, self.storage_options) as stream:
+            try:
+                file = pyarrow.parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+            except (pyarrow.ArrowException, OSError) as error:
+                raise self._damaged(error) from error
+            with file:
+                self._check_columns(file.schema_arrow)
+                yield file
+
+    def _damaged(self, error: Exception) -> DamagedFileError:
+        return DamagedFileError(
+            f"{self.path}: this is no intact parquet file ({error}). Fetch or write it again, or "
+            "name it as what it is (.jsonl for JSON lines)."
+        )
+
+    def _check_columns(self, schema: Any) -> None:
+        for name in self.columns:
+            if name not in schema.names:
+                raise ValueError(
+                    f'{self.path} has no column "{name}"; it has '
+                    + ", ".join(f'"{column}"' for column in schema.names)
+                )
+            if not _holds_text(schema.field(name).type):
+                raise ValueError(
+                    f'{self.path}: column "{name}" is of type {schema.field(name).type}; '
+                    "strings or lists of strings are expected"
+                )
+
+
+def _holds_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        return _holds_text(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _holds_text(kind.value_type) and not types.is_nested(kind.value_type)
+    return any(
+        test(kind) for test in (types.is_string, types.is_large_string, types.is_string_view)
+    ) or types.is_null(kind)
+
+
+def _python_values(column: Any) -> list[Any]:
+    """Values of an Arrow array; a `RowError` where a value is not UTF-8."""
+    try:
+        return column.to_pylist()
+    except UnicodeDecodeError:
+        return [_python_value(scalar) for scalar in column]
+
+
+def _python_value(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError as error:
+        return RowError(
+            f"not UTF-8: byte 0x{error.object[error.start]:02x}, {error.start} bytes into the "
+            f"text ({error.reason})"
+        )

@@ -1,0 +1,78 @@
+"""Shards done by whoever can do them: this process, local workers, or an executor given."""
+
+import contextlib
+import pickle
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+
+from coredata.preprocess.board import Board
+from coredata.preprocess.errors import PreprocessError, WorkerDied
+from coredata.preprocess.executors import InThisProcess, LocalProcesses
+from coredata.preprocess.plan import InputFile, Shard
+from coredata.preprocess.schedule import results_in_order
+from coredata.preprocess.shard import Job, run_shard
+from coredata.preprocess.work import ShardResult
+
+_TASKS_PER_WORKER = 2
+
+
+def execute(
+    files: Sequence[InputFile],
+    shards: Sequence[Shard],
+    job: Job,
+    finished: Mapping[int, ShardResult],
+    board: Board,
+    workers: int,
+    executor: Executor | None = None,
+) -> Generator[tuple[Shard, ShardResult]]:
+    """Do the shards that are not finished, and yield the results of all in order.
+
+    Whenever the iteration ends, by an error or by being left, workers are told to stop and are
+    waited for.
+
+    Raises:
+        PreprocessError: a shard failed; it is the first in order that did.
+        WorkerDied: a worker process ended without being asked to.
+    """
+    pickled = pickle.dumps(job)
+    with contextlib.ExitStack() as stack:
+        processes: LocalProcesses | None = None
+        if executor is None and workers > 1 and len(finished) < len(shards):
+            processes = stack.enter_context(LocalProcesses(min(workers, len(shards))))
+            executor = processes.executor
+        if executor is None:
+            executor, workers = InThisProcess(), 1
+        stack.callback(board.stop_after, -1)
+
+        def submit(shard: Shard) -> "Future[ShardResult]":
+            if shard.index in finished:
+                done: Future[ShardResult] = Future()
+                done.set_result(finished[shard.index])
+                return done
+            return executor.submit(run_shard, pickled, files[shard.file], shard)
+
+        results = results_in_order(
+            shards,
+            submit,
+            window=workers * _TASKS_PER_WORKER if workers > 1 else 1,
+            stop_after=board.stop_after,
+            look=(lambda: None) if processes is None else processes.observe,
+        )
+        try:
+            for shard, future in results:
+                yield shard, _result(shard, future)
+        except BrokenExecutor as error:
+            if processes is None:
+                raise WorkerDied(
+                    f"the executor broke ({error}). Finished shards are kept: run the same again"
+                ) from error
+            raise processes.death(board.running(), shards) from error
+
+
+def _result(shard: Shard, future: "Future[ShardResult]") -> ShardResult:
+    error = future.exception()
+    if isinstance(error, OSError | ValueError):
+        told = str(error)
+        place = "" if shard.path in told else f"{shard.describe()}: "
+        raise PreprocessError(place + told) from error
+    return future.result()

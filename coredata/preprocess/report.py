@@ -1,0 +1,125 @@
+"""What a run did, in numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KeyCounts:
+    """What was written for one key, in a shard or in all.
+
+    Attributes:
+        documents: written, those without tokens included.
+        empty_documents: rows without a token: written as documents without sequences, or dropped.
+        sequences: written; none is without tokens.
+        tokens: written, end tokens included.
+    """
+
+    documents: int = 0
+    empty_documents: int = 0
+    sequences: int = 0
+    tokens: int = 0
+
+    def __add__(self, other: "KeyCounts") -> "KeyCounts":
+        return KeyCounts(
+            self.documents + other.documents,
+            self.empty_documents + other.empty_documents,
+            self.sequences + other.sequences,
+            self.tokens + other.tokens,
+        )
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """What was read, in a shard or in all.
+
+    Attributes:
+        lines: lines of text files and rows of parquet files, of whatever kind.
+        blank_lines: lines with nothing but white space; they are no rows.
+        bad_lines: rows skipped within the error budget.
+        replaced_surrogates: lone surrogates that became U+FFFD.
+        text_bytes: decompressed size of what was read.
+    """
+
+    lines: int = 0
+    blank_lines: int = 0
+    bad_lines: int = 0
+    replaced_surrogates: int = 0
+    text_bytes: int = 0
+
+    def __add__(self, other: "RowCounts") -> "RowCounts":
+        return RowCounts(
+            self.lines + other.lines,
+            self.blank_lines + other.blank_lines,
+            self.bad_lines + other.bad_lines,
+            self.replaced_surrogates + other.replaced_surrogates,
+            self.text_bytes + other.text_bytes,
+        )
+
+
+@dataclass(frozen=True)
+class PreprocessReport:
+    """What a whole run of `preprocess` did.
+
+    Attributes:
+        prefixes: key -> prefix of its `.bin` and `.idx`.
+        rows: what was read.
+        keys: key -> what was written.
+        dtype: name of the dtype of the tokens, such as "uint16".
+        files: number of input files.
+        input_bytes: their size together.
+        shards: into how many they were cut.
+        shards_reused: how many of these an earlier, interrupted run had finished.
+        error_report: file that lists the bad lines; None if there were none.
+        seconds: duration of this run.
+    """
+
+    prefixes: Mapping[str, str]
+    rows: RowCounts
+    keys: Mapping[str, KeyCounts]
+    dtype: str
+    files: int
+    input_bytes: int
+    shards: int
+    shards_reused: int
+    error_report: str | None
+    seconds: float
+
+    @property
+    def documents(self) -> int:
+        """Documents of the key that has most: the good rows, unless empty ones were dropped."""
+        return max(counts.documents for counts in self.keys.values())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens written, over all keys."""
+        return sum(counts.tokens for counts in self.keys.values())
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        seconds = max(self.seconds, 1e-9)
+        rate = f"{self.rows.text_bytes / 1e6 / seconds:,.1f} MB/s, "
+        rate += f"{self.tokens / seconds:,.0f} tokens/s"
+        lines = [
+            f"read     {self.files:,} files, {self.rows.lines - self.rows.blank_lines:,} rows, "
+            f"{self.rows.text_bytes / 1e6:,.1f} MB of text"
+        ]
+        for key, counts in self.keys.items():
+            lines.append(
+                f"written  {self.prefixes[key]}.bin/.idx: {counts.documents:,} documents "
+                f"({counts.empty_documents:,} rows without tokens), {counts.sequences:,} "
+                f"sequences, {counts.tokens:,} tokens of {self.dtype}"
+            )
+        if self.rows.blank_lines:
+            lines.append(f"passed   {self.rows.blank_lines:,} blank lines")
+        if self.rows.bad_lines:
+            lines.append(
+                f"skipped  {self.rows.bad_lines:,} bad lines, listed in {self.error_report}"
+            )
+        if self.rows.replaced_surrogates:
+            lines.append(
+                f"mended   {self.rows.replaced_surrogates:,} lone surrogates, replaced by U+FFFD"
+            )
+        reused = f", {self.shards_reused:,} from an earlier run" if self.shards_reused else ""
+        lines.append(f"took     {self.seconds:,.1f} s: {rate} ({self.shards:,} shards{reused})")
+        return "\n".join(lines)

@@ -1,0 +1,176 @@
+"""`preprocess`: from files of text to token files, shard by shard."""
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any, TextIO
+
+from coredata.formats import best_dtype, merge
+from coredata.preprocess.board import Board
+from coredata.preprocess.checks import check_keys, check_numbers, check_reach
+from coredata.preprocess.errors import PreprocessError
+from coredata.preprocess.execution import execute
+from coredata.preprocess.plan import default_shard_bytes, inspect_inputs, plan_shards
+from coredata.preprocess.problems import ProblemLog
+from coredata.preprocess.progress import ProgressPrinter
+from coredata.preprocess.report import PreprocessReport
+from coredata.preprocess.sentences import SentenceSplitter
+from coredata.preprocess.shard import BATCH_BYTES, Job
+from coredata.preprocess.tally import Tally
+from coredata.preprocess.work import WorkDirectory
+from coredata.storage import remove
+from coredata.text import Tokenizer, require_eod
+
+_PARTS_VERSION = 1
+
+
+def preprocess(
+    inputs: str | Sequence[str],
+    output_prefix: str,
+    tokenizer: Tokenizer,
+    *,
+    json_keys: Sequence[str] = ("text",),
+    append_eod: bool = False,
+    drop_empty: bool = False,
+    splitter: SentenceSplitter | None = None,
+    workers: int = 1,
+    max_errors: int = 0,
+    error_report: str | None = None,
+    shard_bytes: int | None = None,
+    batch_bytes: int = BATCH_BYTES,
+    executor: Executor | None = None,
+    progress: TextIO | None = None,
+    log_interval: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> PreprocessReport:
+    """Tokenise JSON lines or parquet into `.bin`/`.idx` pairs, one pair for each key.
+
+    Per row and key: a value is a string or a list of strings; texts that give no tokens are left
+    out; the rest are the sequences of one document. A row without tokens is a document without
+    sequences. Blank lines are no rows: they are passed over and counted. Lone surrogates become
+    U+FFFD and are counted. Documents come in input order, and the bytes of the output depend on
+    nothing but the input, the tokenizer and the first four options below.
+
+    The input is cut into shards; each becomes part files beside the output, which are merged at
+    the end. A run that was stopped goes on from its finished shards when it is started again with
+    the same input and settings.
+
+    Args:
+        inputs: paths, URLs or patterns: JSON lines (also .gz, .zst) or .parquet.
+        output_prefix: path or URL; the pairs are `{output_prefix}_{key}_document`, or `…_sentence`
+            with a splitter.
+        tokenizer: text to ids, adding none of its own.
+        json_keys: keys (columns) to take texts from.
+        append_eod: put the tokenizer's end id behind the last sequence of documents with tokens.
+        drop_empty: leave out, key by key, documents without tokens.
+        splitter: cuts texts into sentences, which become sequences; None for no cutting.
+        workers: processes; with 1 the work is done in this one. More need an importable main
+            module: call under `if __name__ == "__main__":`.
+        max_errors: how many bad rows (no JSON object, not UTF-8, a key missing, no text under it,
+            refused by the tokenizer) are skipped; one more ends the run.
+        error_report: where skipped rows are listed, as JSON lines with file, line, byte, reason
+            and the beginning of the line; default `{output_prefix}_errors.jsonl`. Not written if
+            there are none.
+        shard_bytes: size of shards; None for a size that suits input and workers.
+        batch_bytes: text encoded in one call of the tokenizer.
+        executor: does the shards instead of local processes; `workers` then says how many it can
+            do at a time.
+        progress: where progress is printed, if it is a terminal or `log_interval` is given.
+        log_interval: print a line of progress every so many documents.
+        storage_options: for URLs, passed to fsspec.
+
+    Raises:
+        PreprocessError: a bad row too many; a broken or changing file; nothing to write. The text
+            names the first place in input order.
+        WorkerDied: a worker process was killed.
+        FileNotFoundError: an input that does not exist.
+        ValueError: settings that make no sense, an end id asked for that the tokenizer lacks.
+        ModuleNotFoundError: a package for .zst, parquet or sentences is missing.
+    """
+    begun = time.monotonic()
+    keys = tuple(json_keys)
+    check_keys(keys)
+    check_numbers(workers=(workers, 1), max_errors=(max_errors, 0), batch_bytes=(batch_bytes, 1))
+    end_token = require_eod(tokenizer) if append_eod else None
+    if splitter is not None:
+        splitter.check()
+    files = inspect_inputs(inputs, keys, storage_options)
+    check_reach([file.path for file in files], output_prefix, workers)
+    identity: dict[str, Any] = {
+        "version": _PARTS_VERSION,
+        "inputs": [[file.path, file.size, file.stamp] for file in files],
+        "json_keys": list(keys),
+        "tokenizer": [type(tokenizer).__name__, tokenizer.content_hash, tokenizer.vocab_size],
+        "end_token": end_token,
+        "drop_empty": drop_empty,
+        "splitter": None if splitter is None else splitter.identity(),
+        "shard_bytes": shard_bytes,
+    }
+    work = WorkDirectory(f"{output_prefix}.parts", storage_options)
+    cut = default_shard_bytes(files, workers) if shard_bytes is None else shard_bytes
+    shards, earlier_work = work.open(identity, plan_shards(files, cut))
+    earlier = [work.finished(shard.index, keys) for shard in shards] if earlier_work else []
+    reused = {result.shard: result for result in earlier if result is not None}
+    if progress is not None and earlier_work:
+        print(f"parts of an earlier run: {earlier_work} ({len(reused)} shards)", file=progress)
+    report_path = error_report or f"{output_prefix}_errors.jsonl"
+    remove(report_path, storage_options)
+
+    with contextlib.ExitStack() as stack:
+        board = Board.create(len(shards))
+        stack.callback(board.remove)
+        for index, result in reused.items():
+            board.note(index, result.progress(shards[index].input_bytes))
+        job = Job(
+            tokenizer=tokenizer,
+            json_keys=keys,
+            end_token=end_token,
+            drop_empty=drop_empty,
+            splitter=splitter,
+            max_errors=max_errors,
+            work=work,
+            shards=len(shards),
+            board=board.path,
+            batch_bytes=batch_bytes,
+            storage_options=storage_options,
+        )
+        total = sum(shard.input_bytes for shard in shards)
+        if progress is not None:
+            stack.enter_context(ProgressPrinter(board.totals, total, progress, log_interval))
+        problems = stack.enter_context(ProblemLog(report_path, storage_options))
+        tally = Tally(keys, max_errors, work, problems)
+        results = execute(files, shards, job, reused, board, workers, executor)
+        with contextlib.closing(results):
+            for shard, result in results:
+                tally.add(shard, result)
+
+    level = "document" if splitter is None else "sentence"
+    prefixes = {key: f"{output_prefix}_{key}_{level}" for key in keys}
+    if not any(counts.tokens for counts in tally.keys.values()):
+        work.remove(shards, len(keys))
+        raise PreprocessError(
+            f"no token was written: the input has {len(files)} files with {tally.rows.lines} "
+            f"lines, of which {tally.rows.blank_lines} are blank and {tally.rows.bad_lines} were "
+            f"skipped; the others have no text under {', '.join(keys)}. Is it the right input and "
+            "the right keys (json_keys, --json-keys)?"
+        )
+    for number, prefix in enumerate(prefixes.values()):
+        merge(
+            [work.part_prefix(shard.index, number) for shard in shards],
+            prefix,
+            storage_options=storage_options,
+        )
+    work.remove(shards, len(keys))
+    return PreprocessReport(
+        prefixes=prefixes,
+        rows=tally.rows,
+        keys=tally.keys,
+        dtype=best_dtype(tokenizer.vocab_size).name,
+        files=len(files),
+        input_bytes=sum(file.size for file in files),
+        shards=len(shards),
+        shards_reused=len(reused),
+        error_report=report_path if problems.count else None,
+        seconds=time.monotonic() - begun,
+    )

@@ -1,0 +1,202 @@
+"""One shard: its rows read, tokenised and written to part files. This is what a worker runs."""
+
+import contextlib
+import dataclasses
+import functools
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coredata.formats import IndexedDatasetBuilder, best_dtype
+from coredata.preprocess.board import Board
+from coredata.preprocess.documents import TokenizedDocuments, tokenize_documents
+from coredata.preprocess.errors import PreprocessError, ShardStopped
+from coredata.preprocess.plan import InputFile, Shard, size_and_stamp
+from coredata.preprocess.problems import Problem, ProblemLog
+from coredata.preprocess.reading import ShardRows, TextRow
+from coredata.preprocess.report import KeyCounts
+from coredata.preprocess.sentences import SentenceSplitter
+from coredata.preprocess.work import ShardResult, WorkDirectory
+from coredata.text import Tokenizer
+
+BATCH_BYTES = 2 << 20
+_BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all shards of a run have in common. It is pickled for the workers.
+
+    Attributes:
+        tokenizer: text to ids.
+        json_keys: one output each.
+        end_token: appended to documents; None for none.
+        drop_empty: leave out documents without tokens.
+        splitter: cuts texts into sentences; None to keep them whole.
+        max_errors: bad lines allowed in the whole run, so in one shard.
+        work: where part files go.
+        shards: how many there are.
+        board: file for notes on progress.
+        batch_bytes: text encoded in one call of the tokenizer.
+        storage_options: for URLs.
+    """
+
+    tokenizer: Tokenizer
+    json_keys: tuple[str, ...]
+    end_token: int | None
+    drop_empty: bool
+    splitter: SentenceSplitter | None
+    max_errors: int
+    work: WorkDirectory
+    shards: int
+    board: str
+    batch_bytes: int = BATCH_BYTES
+    storage_options: Mapping[str, Any] | None = None
+
+
+def run_shard(pickled_job: bytes, file: InputFile, shard: Shard) -> ShardResult:
+    """Do one shard; its files and its mark of completion are in place afterwards.
+
+    Args:
+        pickled_job: a pickled `Job`; unpickled once a process.
+        file: the file as it was when the plan was made.
+        shard: what to do.
+
+    Raises:
+        PreprocessError: the file has changed since.
+        DamagedFileError: the file is broken.
+        ShardStopped: the result is not needed any more.
+    """
+    job = _unpickled(pickled_job)
+    board = Board.attach(job.board, job.shards)
+    if board is not None:
+        board.begin(shard.index)
+    if size_and_stamp(shard.path, job.storage_options) != (file.size, file.stamp):
+        raise PreprocessError(
+            f"{shard.path} has changed while it was being read; leave the input alone and run again"
+        )
+    result = _ShardRun(job, shard, board).run()
+    if board is not None:
+        board.end(shard.index)
+    return result
+
+
+@functools.lru_cache(maxsize=1)
+def _unpickled(pickled_job: bytes) -> Job:
+    return pickle.loads(pickled_job)
+
+
+class _ShardRun:
+    """The work on one shard."""
+
+    def __init__(self, job: Job, shard: Shard, board: Board | None) -> None:
+        self._job = job
+        self._shard = shard
+        self._board = board
+        self._rows = ShardRows(shard, job.json_keys, job.storage_options)
+        self._counts = dict.fromkeys(job.json_keys, KeyCounts())
+
+    def run(self) -> ShardResult:
+        work, index = self._job.work, self._shard.index
+        with ProblemLog(work.problems_path(index), self._job.storage_options) as problems:
+            complete = self._write(problems)
+        result = self._result(complete, problems.count)
+        if complete:
+            work.save(result)
+        return result
+
+    def _write(self, problems: ProblemLog) -> bool:
+        """Write the part files; False if there are too many problems, and then no files."""
+        job = self._job
+        dtype = best_dtype(job.tokenizer.vocab_size)
+        with contextlib.ExitStack() as open_files:
+            prefixes = [
+                job.work.part_prefix(self._shard.index, number)
+                for number in range(len(job.json_keys))
+            ]
+            builders = [
+                open_files.enter_context(
+                    IndexedDatasetBuilder(prefix, dtype, storage_options=job.storage_options)
+                )
+                for prefix in prefixes
+            ]
+            for batch in self._batches():
+                good = self._sort_out(batch, problems)
+                if problems.count > job.max_errors:
+                    return False
+                for key, builder, documents in zip(job.json_keys, builders, good, strict=True):
+                    builder.add_documents(
+                        documents.tokens, documents.sequence_lengths, documents.document_sizes
+                    )
+                    self._counts[key] += documents.counts()
+                self._note_progress()
+            for builder in builders:
+                builder.finalize()
+        return True
+
+    def _batches(self) -> Iterator[list[TextRow]]:
+        batch: list[TextRow] = []
+        size = 0
+        for row in self._rows:
+            batch.append(row)
+            size += row.size
+            if size >= self._job.batch_bytes or len(batch) == _BATCH_ROWS:
+                yield batch
+                batch, size = [], 0
+        yield batch
+
+    def _sort_out(self, batch: list[TextRow], problems: ProblemLog) -> list[TokenizedDocuments]:
+        """Tokenise the good rows of a batch, for each key; note the others."""
+        rows = batch
+        try:
+            tokenized = self._tokenize([row for row in rows if row.problem is None])
+        except ValueError:
+            rows = [self._judged(row) for row in batch]
+            tokenized = self._tokenize([row for row in rows if row.problem is None])
+        for row in rows:
+            if row.problem is not None and problems.count <= self._job.max_errors:
+                problems.add(
+                    Problem(self._shard.path, row.number, row.offset, row.problem, row.excerpt)
+                )
+        return tokenized
+
+    def _judged(self, row: TextRow) -> TextRow:
+        if row.problem is not None:
+            return row
+        try:
+            self._tokenize([row])
+        except ValueError as error:
+            return dataclasses.replace(row, problem=f"the tokenizer refuses it: {error}")
+        return row
+
+    def _tokenize(self, rows: list[TextRow]) -> list[TokenizedDocuments]:
+        job = self._job
+        return [
+            tokenize_documents(
+                job.tokenizer,
+                [self._sentences(row.texts[number]) for row in rows],
+                end_token=job.end_token,
+                drop_empty=job.drop_empty,
+            )
+            for number in range(len(job.json_keys))
+        ]
+
+    def _sentences(self, texts: list[str]) -> list[str]:
+        splitter = self._job.splitter
+        if splitter is None:
+            return texts
+        return [sentence for text in texts for sentence in splitter(text)]
+
+    def _result(self, complete: bool, bad_lines: int) -> ShardResult:
+        counts = self._rows.counts(bad_lines)
+        return ShardResult(self._shard.index, complete, counts, dict(self._counts))
+
+    def _note_progress(self) -> None:
+        if self._board is None:
+            return
+        index = self._shard.index
+        if not self._board.needed(index):
+            raise ShardStopped(f"shard {index} is not needed any more")
+        done = self._result(complete=False, bad_lines=0).progress(self._rows.input_bytes)
+        self._board.note(index, done)

@@ -1,0 +1,158 @@
+"""The directory beside the output in which a run keeps what it has finished.
+
+Each finished shard leaves its part files and, written last, a small JSON file of its counts. A
+later run of the same work (same input, same settings) takes them over; any difference and they
+are thrown away. When the output is complete the directory goes.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from coredata.formats import get_bin_path, get_idx_path
+from coredata.preprocess.board import Totals
+from coredata.preprocess.plan import Shard
+from coredata.preprocess.problems import Problem
+from coredata.preprocess.report import KeyCounts, RowCounts
+from coredata.storage import atomic_write, exists, join, local_path, read_bytes, remove, size
+
+_PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class ShardResult:
+    """What a worker hands back.
+
+    Attributes:
+        shard: its index.
+        complete: False when it stopped because it alone has more bad lines than are allowed.
+        rows: what it read.
+        keys: key -> what it wrote.
+    """
+
+    shard: int
+    complete: bool
+    rows: RowCounts
+    keys: Mapping[str, KeyCounts]
+
+    def progress(self, input_bytes: int) -> Totals:
+        """What the board shows for it, given how much of the file has been read."""
+        return Totals(
+            documents=self.rows.lines - self.rows.blank_lines,
+            input_bytes=input_bytes,
+            text_bytes=self.rows.text_bytes,
+            tokens=sum(counts.tokens for counts in self.keys.values()),
+        )
+
+
+@dataclass(frozen=True)
+class WorkDirectory:
+    """Paths and contents of the directory."""
+
+    path: str
+    storage_options: Mapping[str, Any] | None = None
+
+    def part_prefix(self, shard: int, key_number: int) -> str:
+        """Prefix of the part files of a shard for one key."""
+        return join(self.path, f"{shard:06d}_{key_number}")
+
+    def problems_path(self, shard: int) -> str:
+        """File that lists the bad lines of a shard, if it has any."""
+        return join(self.path, f"{shard:06d}_problems.jsonl")
+
+    def result_path(self, shard: int) -> str:
+        """File that says that a shard is finished."""
+        return join(self.path, f"{shard:06d}.json")
+
+    def open(
+        self, identity: Mapping[str, Any], fresh: Sequence[Shard]
+    ) -> tuple[tuple[Shard, ...], str | None]:
+        """Take up the work of an earlier run with the same identity, or begin anew.
+
+        Args:
+            identity: JSON values that decide every byte of the parts.
+            fresh: the shards to begin anew with.
+
+        Returns:
+            The shards to work on, and what became of the work of an earlier run (None if there
+            was none).
+        """
+        note = None
+        earlier = self._read_json(join(self.path, _PLAN))
+        if earlier is not None:
+            wanted = json.loads(json.dumps(identity))
+            changed = [name for name in wanted if earlier["identity"].get(name) != wanted[name]]
+            if not changed:
+                return tuple(Shard(**shard) for shard in earlier["shards"]), "continued"
+            note = f"thrown away, for these have changed: {', '.join(changed)}"
+            self.remove([Shard(**shard) for shard in earlier["shards"]], len(wanted["json_keys"]))
+        local = local_path(self.path)
+        if local is not None:
+            os.makedirs(local, exist_ok=True)
+        plan = {"identity": identity, "shards": [asdict(shard) for shard in fresh]}
+        self._write_json(join(self.path, _PLAN), plan)
+        return tuple(fresh), note
+
+    def finished(self, shard: int, keys: Sequence[str]) -> ShardResult | None:
+        """The result of a shard that an earlier run finished and whose files are all there."""
+        saved = self._read_json(self.result_path(shard))
+        if saved is None or saved["sizes"] != self._part_sizes(shard, len(keys)):
+            return None
+        if saved["rows"]["bad_lines"] and not exists(
+            self.problems_path(shard), self.storage_options
+        ):
+            return None
+        counts = {key: KeyCounts(**saved["keys"][key]) for key in keys}
+        return ShardResult(shard, True, RowCounts(**saved["rows"]), counts)
+
+    def save(self, result: ShardResult) -> None:
+        """Mark a shard as finished; its part files are in place."""
+        saved = {
+            "rows": asdict(result.rows),
+            "keys": {key: asdict(counts) for key, counts in result.keys.items()},
+            "sizes": self._part_sizes(result.shard, len(result.keys)),
+        }
+        self._write_json(self.result_path(result.shard), saved)
+
+    def problems(self, shard: int) -> list[Problem]:
+        """The bad lines that a shard noted."""
+        text = read_bytes(self.problems_path(shard), self.storage_options)
+        return [Problem(**json.loads(line)) for line in text.splitlines()]
+
+    def remove(self, shards: Sequence[Shard], keys: int) -> None:
+        """Delete everything that a run left."""
+        local = local_path(self.path)
+        if local is not None:
+            shutil.rmtree(local)
+            return
+        for shard in shards:
+            for key_number in range(keys):
+                prefix = self.part_prefix(shard.index, key_number)
+                remove(get_bin_path(prefix), self.storage_options)
+                remove(get_idx_path(prefix), self.storage_options)
+            remove(self.problems_path(shard.index), self.storage_options)
+            remove(self.result_path(shard.index), self.storage_options)
+        remove(join(self.path, _PLAN), self.storage_options)
+
+    def _part_sizes(self, shard: int, keys: int) -> list[int] | None:
+        paths = [
+            of(self.part_prefix(shard, key_number))
+            for key_number in range(keys)
+            for of in (get_bin_path, get_idx_path)
+        ]
+        try:
+            return [size(path, self.storage_options) for path in paths]
+        except FileNotFoundError:
+            return None
+
+    def _read_json(self, path: str) -> Any:
+        if not exists(path, self.storage_options):
+            return None
+        return json.loads(read_bytes(path, self.storage_options))
+
+    def _write_json(self, path: str, value: Any) -> None:
+        with atomic_write(path, self.storage_options) as file:
+            file.write(json.dumps(value, indent=1).encode())

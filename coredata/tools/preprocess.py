@@ -1,0 +1,168 @@
+"""`coredata preprocess`: text to token files."""
+
+import argparse
+import sys
+
+HELP = "tokenise JSON lines or parquet files into .bin/.idx files"
+
+_EPILOG = """\
+Blank lines are passed over. A bad line (no JSON object, not UTF-8, key missing, no text) ends the
+run and is named, unless --max-errors allows it. The output is the same whatever --workers is. An
+interrupted run goes on from its finished shards when the same command is given again.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags, named as the reference's where it has them."""
+    parser.epilog = _EPILOG
+    data = parser.add_argument_group("input and output")
+    data.add_argument(
+        "--input",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="files, URLs or quoted patterns: JSON lines (also .gz, .zst) or .parquet",
+    )
+    data.add_argument(
+        "--output-prefix",
+        required=True,
+        metavar="PREFIX",
+        help="path or URL; writes PREFIX_KEY_document.bin and .idx (_sentence with "
+        "--split-sentences)",
+    )
+    data.add_argument(
+        "--json-keys",
+        nargs="+",
+        default=["text"],
+        metavar="KEY",
+        help="keys to take text from, each into files of its own (default: text)",
+    )
+    data.add_argument(
+        "--append-eod", action="store_true", help="end documents with the end-of-document token"
+    )
+    data.add_argument(
+        "--drop-empty",
+        action="store_true",
+        help="leave out documents without tokens, instead of writing them without sequences",
+    )
+    sentences = parser.add_argument_group("sentences")
+    sentences.add_argument(
+        "--split-sentences", action="store_true", help="make each sentence a sequence"
+    )
+    sentences.add_argument(
+        "--keep-newlines",
+        action="store_true",
+        help="keep the white space between sentences (only with --split-sentences)",
+    )
+    sentences.add_argument(
+        "--lang",
+        default="english",
+        help="language, by code or English name, for splitting (default: english)",
+    )
+    _add_tokenizer_arguments(parser)
+    _add_running_arguments(parser)
+
+
+def _add_tokenizer_arguments(parser: argparse.ArgumentParser) -> None:
+    tokenizer = parser.add_argument_group("tokenizer")
+    tokenizer.add_argument(
+        "--tokenizer-type",
+        metavar="TYPE",
+        help="HuggingFaceTokenizer, GPT2BPETokenizer, ByteLevelTokenizer, ByteTokenizer, "
+        "NullTokenizer; guessed from the files if left out",
+    )
+    tokenizer.add_argument(
+        "--tokenizer-model", metavar="PATH", help="a tokenizer.json, or a directory with one"
+    )
+    tokenizer.add_argument("--vocab-file", metavar="PATH", help="GPT-2's vocab.json")
+    tokenizer.add_argument("--merge-file", metavar="PATH", help="GPT-2's merges.txt")
+    tokenizer.add_argument(
+        "--vocab-size", type=int, metavar="N", help="for tokenizers without files"
+    )
+    tokenizer.add_argument(
+        "--eod",
+        metavar="TOKEN",
+        help="name of the end-of-document token, if not the one found in the tokenizer's files",
+    )
+
+
+def _add_running_arguments(parser: argparse.ArgumentParser) -> None:
+    running = parser.add_argument_group("running")
+    running.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="processes (default: 1)"
+    )
+    running.add_argument(
+        "--max-errors",
+        type=int,
+        default=0,
+        metavar="N",
+        help="skip up to N bad lines and list them in the report (default: 0)",
+    )
+    running.add_argument(
+        "--error-report",
+        metavar="PATH",
+        help="where skipped lines are listed (default: PREFIX_errors.jsonl)",
+    )
+    running.add_argument(
+        "--log-interval",
+        type=int,
+        metavar="N",
+        help="print progress as lines, every N documents (default: only on a terminal)",
+    )
+    running.add_argument(
+        "--shard-size",
+        type=int,
+        metavar="MIB",
+        help="mebibytes of input in one task (default: chosen from input and workers)",
+    )
+    running.add_argument(
+        "--partitions", type=int, metavar="N", help="accepted and not needed: input is cut anyway"
+    )
+    running.add_argument(
+        "--keep-sequential-samples",
+        action="store_true",
+        help="accepted and not needed: the order is always that of the input",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the flags say; print the report on standard output."""
+    from coredata.preprocess import SentenceSplitter, preprocess
+    from coredata.text import load_tokenizer
+
+    if args.partitions is not None:
+        _say("--partitions is not needed: the input is cut into shards by itself")
+    if args.keep_sequential_samples:
+        _say("--keep-sequential-samples is not needed: documents stay in input order anyway")
+    if args.keep_newlines and not args.split_sentences:
+        _say("--keep-newlines does nothing without --split-sentences")
+    splitter = SentenceSplitter(args.lang, args.keep_newlines) if args.split_sentences else None
+    tokenizer = load_tokenizer(
+        args.tokenizer_type,
+        args.tokenizer_model,
+        args.vocab_file,
+        args.merge_file,
+        eod=args.eod,
+        vocab_size=args.vocab_size,
+    )
+    report = preprocess(
+        args.input,
+        args.output_prefix,
+        tokenizer,
+        json_keys=args.json_keys,
+        append_eod=args.append_eod,
+        drop_empty=args.drop_empty,
+        splitter=splitter,
+        workers=args.workers,
+        max_errors=args.max_errors,
+        error_report=args.error_report,
+        shard_bytes=None if args.shard_size is None else args.shard_size << 20,
+        progress=sys.stderr,
+        log_interval=args.log_interval,
+    )
+    print(report.summary())
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"coredata preprocess: {text}", file=sys.stderr)
