@@ -8,10 +8,14 @@ import numpy as np
 from coredata._typing import Integer, Shaped
 from coredata.datasets.gpt_batch import gather, make_fields
 from coredata.datasets.gpt_config import GPTDatasetConfig
+from coredata.datasets.gpt_identity import (
+    drops_last_partial_sequence,
+    gpt_identifiers,
+    order_options,
+)
 from coredata.datasets.gpt_index_holder import GPTIndexHolder
 from coredata.datasets.gpt_index_plan import GPTIndexPlan
 from coredata.datasets.identity import (
-    KEY_CONFIG_ATTRIBUTES,
     as_range,
     describe,
     description_hash,
@@ -21,11 +25,9 @@ from coredata.datasets.index_cache import IndexCache
 from coredata.datasets.protocol import Batch, Sample, TokenSource
 from coredata.datasets.sample_numbers import SampleNumbers, sample_number, sample_numbers
 from coredata.datasets.special_ids import special_ids
-from coredata.formats.indexed import IndexedDataset
+from coredata.formats import IndexedDataset
 from coredata.indices import (
-    SEPARATE_FINAL_EPOCH_THRESHOLD,
     IndexedOrder,
-    SampleOrder,
     Split,
 )
 from coredata.storage import join
@@ -71,7 +73,9 @@ class GPTDataset:
         self.num_samples = num_samples
         self.index_split = index_split
         self.config = config
-        self.unique_identifiers = self._identifiers()
+        self.unique_identifiers = gpt_identifiers(
+            type(self).__name__, dataset_path, num_samples, index_split, config
+        )
         self.unique_description = describe(self.unique_identifiers)
         self.unique_description_hash = description_hash(self.unique_description)
         self._special_ids = special_ids(config.tokenizer, bool(config.allow_ambiguous_pad_tokens))
@@ -113,7 +117,7 @@ class GPTDataset:
         )
 
     @property
-    def order(self) -> SampleOrder:
+    def order(self) -> IndexedOrder:
         """Which tokens make sample k."""
         return IndexedOrder(
             self._holder.open(self._plan),
@@ -189,16 +193,15 @@ class GPTDataset:
         Not in it: paths, and settings of masks and dtypes, which may change when training is
         resumed.
         """
-        config = self.config
         return {
             "class": type(self).__name__,
             "split": self.index_split.name,
             "num_samples": self.num_samples,
             "samples": len(self),
-            "random_seed": config.random_seed,
-            "sequence_length": config.sequence_length,
+            "random_seed": self.config.random_seed,
+            "sequence_length": self.config.sequence_length,
             "documents": documents_fingerprint(self.indices),
-            **self._order_options(),
+            **order_options(self.config, self.index_split),
             **{f"source_{key}": value for key, value in self.dataset.identity().items()},
         }
 
@@ -222,33 +225,6 @@ class GPTDataset:
             batch["loss_mask"][numbers.padding] = 0
         return batch
 
-    def _order_options(self) -> dict[str, Any]:
-        """Options that change the order and that the reference leaves out of its cache keys."""
-        config = self.config
-        options: dict[str, Any] = {}
-        if not config.add_extra_token_to_sequence:
-            options["add_extra_token_to_sequence"] = False
-        if not self._drop_last:
-            options["drop_last_partial_validation_sequence"] = False
-        if config.separate_final_epoch_threshold != SEPARATE_FINAL_EPOCH_THRESHOLD:
-            options["separate_final_epoch_threshold"] = config.separate_final_epoch_threshold
-        return options
-
-    def _identifiers(self) -> dict[str, Any]:
-        return {
-            "class": type(self).__name__,
-            "dataset_path": self.dataset_path,
-            "num_samples": self.num_samples,
-            "index_split": self.index_split.name,
-            **{name: getattr(self.config, name) for name in KEY_CONFIG_ATTRIBUTES},
-            **self._order_options(),
-        }
-
-    @property
-    def _drop_last(self) -> bool:
-        keeps = self.index_split is Split.valid
-        return not keeps or self.config.drop_last_partial_validation_sequence
-
     def _plan(self) -> GPTIndexPlan:
         config = self.config
         return GPTIndexPlan(
@@ -258,7 +234,7 @@ class GPTDataset:
             sequence_length=config.sequence_length,
             random_seed=config.random_seed,
             add_extra_token=config.add_extra_token_to_sequence,
-            drop_last_partial_sequence=self._drop_last,
+            drop_last_partial_sequence=drops_last_partial_sequence(config, self.index_split),
             separate_final_epoch_threshold=config.separate_final_epoch_threshold,
             source=self.name,
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coredata._typing import Integer
+from coredata.datasets.batch_memory import allocate
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_fields import (
     fill_attention_mask,
@@ -61,11 +62,8 @@ def gather(
 
 def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialIds) -> Batch:
     """All fields that `config` asks for, newly allocated; nothing is shared between batches."""
-    text, row_lengths = gathered.text, gathered.row_lengths
-    shape = (len(text), text.shape[1] - 1)
-    dtype = np.dtype(config.output_dtype)
-    tokens, labels, position_ids = (np.empty(shape, dtype) for _ in range(3))
-    loss_mask = np.empty(shape, np.float32)
+    text, row_lengths, spans = gathered.text, gathered.row_lengths, gathered.spans
+    batch = allocate(_fields(len(text), text.shape[1] - 1, config))
     fill_fields(
         text,
         row_lengths,
@@ -73,34 +71,39 @@ def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialId
         ids.eod,
         config.eod_mask_loss,
         config.reset_position_ids and not config.inter_document_masking,
-        tokens,
-        labels,
-        loss_mask,
-        position_ids,
+        batch["tokens"],
+        batch["labels"],
+        batch["loss_mask"],
+        batch["position_ids"],
     )
-    batch = {"tokens": tokens, "labels": labels}
-    if config.create_attention_mask and not config.inter_document_masking:
-        mask = np.empty((shape[0], 1, shape[1], shape[1]), np.bool_)
-        fill_attention_mask(text, ids.eod, config.reset_attention_mask, mask)
-        batch["attention_mask"] = mask
-    batch["loss_mask"] = loss_mask
-    batch["position_ids"] = position_ids
+    if "attention_mask" in batch:
+        fill_attention_mask(text, ids.eod, config.reset_attention_mask, batch["attention_mask"])
     if config.inter_document_masking or config.segment_ids:
-        _add_documents(batch, gathered, config)
+        cu_seqlens = np.empty(text.shape, np.int32)
+        max_seqlen = np.empty(len(text), np.int32)
+        extra = int(config.add_extra_token_to_sequence)
+        fill_boundaries(spans.row_splits, spans.lengths, extra, cu_seqlens, max_seqlen)
+        if config.inter_document_masking:
+            fill_document_positions(cu_seqlens, batch["position_ids"])
+            batch["cu_seqlens"] = cu_seqlens
+            batch["max_seqlen"] = max_seqlen
+        if config.segment_ids:
+            fill_segment_ids(cu_seqlens, row_lengths, batch["segment_ids"])
     return batch
 
 
-def _add_documents(batch: Batch, gathered: GatheredText, config: GPTDatasetConfig) -> None:
-    shape = batch["tokens"].shape
-    cu_seqlens = np.empty((shape[0], shape[1] + 1), np.int32)
-    max_seqlen = np.empty(shape[0], np.int32)
-    spans, extra = gathered.spans, int(config.add_extra_token_to_sequence)
-    fill_boundaries(spans.row_splits, spans.lengths, extra, cu_seqlens, max_seqlen)
-    if config.inter_document_masking:
-        fill_document_positions(cu_seqlens, batch["position_ids"])
-        batch["cu_seqlens"] = cu_seqlens
-        batch["max_seqlen"] = max_seqlen
+def _fields(
+    rows: int, size: int, config: GPTDatasetConfig
+) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shapes and dtypes, in the order in which samples list their fields."""
+    fields: dict[str, tuple[tuple[int, ...], str]] = {
+        "tokens": ((rows, size), config.output_dtype),
+        "labels": ((rows, size), config.output_dtype),
+    }
+    if config.create_attention_mask and not config.inter_document_masking:
+        fields["attention_mask"] = ((rows, 1, size, size), "bool")
+    fields["loss_mask"] = ((rows, size), "float32")
+    fields["position_ids"] = ((rows, size), config.output_dtype)
     if config.segment_ids:
-        segment_ids = np.empty(shape, np.int32)
-        fill_segment_ids(cu_seqlens, gathered.row_lengths, segment_ids)
-        batch["segment_ids"] = segment_ids
+        fields["segment_ids"] = ((rows, size), "int32")
+    return fields

@@ -25,8 +25,10 @@ class TokenSource(Protocol):
     come from.
     """
 
-    sequence_lengths: Int32[np.ndarray, " sequences"]
-    """Tokens in each sequence."""
+    @property
+    def sequence_lengths(self) -> Int32[np.ndarray, " sequences"]:
+        """Tokens in each sequence."""
+        ...
 
     def __len__(self) -> int:
         """Number of sequences."""
