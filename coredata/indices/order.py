@@ -1,7 +1,7 @@
 """Sample number -> spans of tokens: all that the rest of the library knows about sample order."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class SampleSpans:
     row_splits: Int64[np.ndarray, " splits"]
 
 
+@runtime_checkable
 class SampleOrder(Protocol):
     """Which tokens make sample k, however that is found out."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from coredata.indices import build_gpt_indices
 
-GOLDEN = files("coredata.testing") / "golden" / "gpt"
+GOLDEN = files("coredata") / "testing/golden" / "gpt"
 OTHER = {"cache_identity", "mock"}
 CASES = sorted(p.name[:-5] for p in GOLDEN.iterdir() if p.name.endswith(".json"))
 CASES = [name for name in CASES if name not in OTHER]
