@@ -1,6 +1,72 @@
-"""Shape checks on for the whole run: every annotated array is checked at every call."""
+"""Shape checks on for the whole run, and a real S3 server for the tests that ask for one."""
 
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
 from jaxtyping import install_import_hook
 
 _CHECKED = ["coredata", "coredata_torch", "coredata_jax"]
 install_import_hook(_CHECKED, "beartype.beartype")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def s3_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An S3 server on loopback (JuiceFS's gateway); gives the environment that clients need."""
+    home: Path = tmp_path_factory.mktemp("s3")
+    (home / "blobs").mkdir()
+    juicefs = str(Path(sys.executable).with_name("juicefs"))
+    meta = f"sqlite3://{home}/meta.db"
+    subprocess.run(
+        [juicefs, "format", "-q", "--storage", "file", "--bucket", f"{home}/blobs"]
+        + ["--trash-days", "0", meta, "vol"],
+        check=True,
+        capture_output=True,
+    )
+    port, metrics = _free_port(), _free_port()
+    secret = {"MINIO_ROOT_USER": "testkey", "MINIO_ROOT_PASSWORD": "testsecretkey"}
+    server = subprocess.Popen(
+        [juicefs, "--no-agent", "gateway", "--multi-buckets", "--keep-etag", "--no-banner"]
+        + ["--no-usage-report", "--no-bgjob", "--backup-meta", "0", "--cache-size", "0"]
+        + ["--metrics", f"127.0.0.1:{metrics}", "--log", f"{home}/gateway.log"]
+        + [meta, f"127.0.0.1:{port}"],
+        env={**os.environ, **secret, "HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    endpoint = f"http://127.0.0.1:{port}"
+    try:
+        _wait_until_healthy(f"{endpoint}/minio/health/live", server)
+        yield {
+            "AWS_ACCESS_KEY_ID": secret["MINIO_ROOT_USER"],
+            "AWS_SECRET_ACCESS_KEY": secret["MINIO_ROOT_PASSWORD"],
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": endpoint,
+        }
+    finally:
+        server.terminate()
+        server.wait(timeout=10)
+
+
+def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urlopen(url, timeout=1):
+                return
+        except (URLError, OSError):
+            time.sleep(0.05)
+    raise RuntimeError(f"the S3 server did not come up at {url} (exit code {server.poll()})")

@@ -1,0 +1,30 @@
+"""The weighted blending index, beside megatron-core's helper."""
+
+import numpy as np
+
+from coredata.blending import build_blending_indices
+from scripts.bench.harness import Row, compare
+
+
+def row(datasets: int, samples: int) -> Row:
+    from megatron.core.datasets import helpers
+
+    weights = np.random.default_rng(2).dirichlet(np.ones(datasets)).tolist()
+
+    def ours():
+        return build_blending_indices(weights, samples)
+
+    def reference():
+        dataset_index = np.zeros(samples, np.int16)
+        sample_index = np.zeros(samples, np.int64)
+        helpers.build_blending_indices(
+            dataset_index, sample_index, weights, datasets, samples, False
+        )
+        return dataset_index, sample_index
+
+    def same(a, b):
+        for ours_array, reference_array in zip(a, b, strict=True):
+            np.testing.assert_array_equal(ours_array, reference_array)
+
+    what = f"{datasets:,} datasets, {samples:,} samples"
+    return compare("blending index", ours, reference, same, what)
