@@ -64,8 +64,6 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A reader's directory: a corpus, GPT-2 style tokenizer files, and two tokenised sources."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    from coredata.text import demo_tokenizer_path
-
     here = tmp_path_factory.mktemp("readme")
     (here / "bin").mkdir()
     command = here / "bin" / "coredata"
@@ -88,7 +86,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small.train_from_iterator(["the quick brown fox", "colourless green ideas"], trainer)
     small.model.save(str(here))
 
-    (here / "tokenizer.json").write_bytes(Path(demo_tokenizer_path()).read_bytes())
+    shipped = ROOT / "coredata" / "text" / "assets" / "demo_tokenizer.json"
+    (here / "tokenizer.json").write_bytes(shipped.read_bytes())
     for name in ("code", "prose"):
         lines = (json.dumps({"text": f"{name} document {i} " * (5 + i % 7)}) for i in range(300))
         (here / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
