@@ -7,10 +7,10 @@ from coredata.formats.convert import converted
 from coredata.formats.errors import SequencePointerError
 from coredata.formats.gather import (
     NO_SUCH_SEQUENCE,
-    SEQUENCE_LEAVES_FILE,
     SPAN_LEAVES_OUTPUT,
     SPAN_LEAVES_SEQUENCE,
     SPANS_FIT,
+    SPANS_UNALIGNED,
     gather,
     plan_spans,
 )
@@ -49,7 +49,7 @@ def read_spans(
         out_offsets,
         starts,
     )
-    if status >= NO_SUCH_SEQUENCE:
+    if status not in (SPANS_FIT, SPANS_UNALIGNED):
         asked = (int(sequences[span]), int(offsets[span]), int(lengths[span]))
         raise _bad_span(path_prefix, index, reader, status, span, asked, out, out_offsets)
     aligned = status == SPANS_FIT
@@ -116,9 +116,7 @@ def _bad_span(
             f"{path_prefix}: span {span} puts {length} tokens at {out_offsets[span]} of an output "
             f"array of {out.size}; it does not fit"
         )
-    if status == SEQUENCE_LEAVES_FILE:
-        return outside_file(path_prefix, sequence, index, reader.size)
-    return RuntimeError(f"unknown status {status} of span {span}")
+    return outside_file(path_prefix, sequence, index, reader.size)
 
 
 def outside_file(path_prefix: str, number: int, index: Index, size: int) -> SequencePointerError:

@@ -178,8 +178,9 @@ class IndexedDatasetBuilder:
                 "document was ended; call end_document() before finalize()"
             )
         target = get_idx_path(self._prefix) if idx_path is None else os.fspath(idx_path)
+        index = begin_write(target, self._storage_options)
         try:
-            with begin_write(target, self._storage_options) as index:
+            with index:
                 self._index.write(index.file, self.dtype)
                 index.prepare()
                 pending.prepare()

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Mapping
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any
 
 from coredata.storage.paths import local_path
 from coredata.storage.remote import filesystem
@@ -10,7 +10,7 @@ from coredata.storage.remote import filesystem
 _BUFFER = 1 << 20
 
 
-def open_binary(path: str, storage_options: Mapping[str, Any] | None = None) -> BinaryIO:
+def open_binary(path: str, storage_options: Mapping[str, Any] | None = None) -> io.BufferedReader:
     """A stream of the bytes of `path`, read from the start; the caller closes it.
 
     Raises:
@@ -18,9 +18,9 @@ def open_binary(path: str, storage_options: Mapping[str, Any] | None = None) -> 
     """
     local = local_path(path)
     if local is not None:
-        return open(local, "rb", buffering=_BUFFER)
+        return io.BufferedReader(io.FileIO(local), _BUFFER)
     remote, key = filesystem(path, storage_options)
-    return cast(BinaryIO, remote.open(key, "rb"))
+    return io.BufferedReader(remote.open(key, "rb"), _BUFFER)
 
 
 def open_text_stream(
@@ -29,7 +29,7 @@ def open_text_stream(
     *,
     encoding: str = "utf-8",
     errors: str = "strict",
-) -> TextIO:
+) -> io.TextIOWrapper:
     r"""A stream of the text of `path`; lines end only at "\n", as written; the caller closes it.
 
     Raises:
