@@ -31,7 +31,7 @@ def make_state(consumed_samples: int, fingerprint: Mapping[str, Any]) -> dict[st
     }
 
 
-def read_state(state: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> int:
+def read_state(state: Any, fingerprint: Mapping[str, Any]) -> int:
     """The consumed samples in `state`, after checking that it is about this dataset.
 
     Numbers may have become numpy scalars or 0-d arrays and tuples lists on the way, as
