@@ -132,7 +132,9 @@ class IndexedDataset:
             return self._slice(index)
         return self.get(index)
 
-    def get(self, index: SupportsIndex, offset: int = 0, length: int | None = None) -> Item:
+    def get(
+        self, index: SupportsIndex, offset: SupportsIndex = 0, length: SupportsIndex | None = None
+    ) -> Item:
         """Part of sequence `index`: `length` tokens from token `offset`, by default to its end.
 
         Raises:
@@ -142,13 +144,15 @@ class IndexedDataset:
         files, reader = self._open()
         number = self._number(index)
         available = int(files.sequence_lengths[number])
-        wanted = available - offset if length is None else length
-        if offset < 0 or wanted < 0 or offset + wanted > available:
+        begin = operator.index(offset)
+        wanted = available - begin if length is None else operator.index(length)
+        if begin < 0 or wanted < 0 or begin + wanted > available:
+            asked = "the rest" if length is None else f"{length} tokens"
             raise ValueError(
-                f"{self.path_prefix}: asked for {_amount(length)} from token {offset} of sequence "
-                f"{number}, which has {available} tokens; offset + length must be at most that"
+                f"{self.path_prefix}: asked for {asked} from token {begin} of sequence {number}, "
+                f"which has {available} tokens; offset + length must be at most that"
             )
-        start = int(files.sequence_pointers[number]) + offset * files.dtype.itemsize
+        start = int(files.sequence_pointers[number]) + begin * files.dtype.itemsize
         tokens = self._tokens(files, reader, number, start, wanted)
         return tokens if files.sequence_modes is None else (tokens, files.sequence_modes[number])
 
@@ -261,7 +265,3 @@ class IndexedDataset:
         if count == 0:
             return np.empty(0, files.dtype)
         return np.frombuffer(reader.read(start, size), files.dtype)
-
-
-def _amount(length: int | None) -> str:
-    return "the rest" if length is None else f"{length} tokens"

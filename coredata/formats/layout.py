@@ -65,14 +65,14 @@ def sequence_pointers(
 
 
 def pointer_chunks(
-    lengths: Int32[np.ndarray, " sequences"], itemsize: int
-) -> Iterator[Int64[np.ndarray, " chunk"]]:
-    """`sequence_pointers` of all lengths, in pieces of bounded size."""
+    lengths: Int32[np.ndarray, " sequences"], itemsize: int, chunk: int = _CHUNK
+) -> Iterator[np.ndarray]:
+    """`sequence_pointers` of all lengths, in pieces of at most `chunk` pointers."""
     start = 0
-    for begin in range(0, lengths.size, _CHUNK):
-        chunk = lengths[begin : begin + _CHUNK]
-        pointers = sequence_pointers(chunk, itemsize, start)
-        start = int(pointers[-1]) + int(chunk[-1]) * itemsize
+    for begin in range(0, lengths.size, chunk):
+        piece = lengths[begin : begin + chunk]
+        pointers = sequence_pointers(piece, itemsize, start)
+        start = int(pointers[-1]) + int(piece[-1]) * itemsize
         yield pointers
 
 
