@@ -14,7 +14,7 @@ from coredata.sampling import (
     torch_randperm,
 )
 
-GOLDEN = json.loads((files("coredata.testing") / "golden/samplers/samplers.json").read_text())
+GOLDEN = json.loads((files("coredata") / "testing/golden/samplers/samplers.json").read_text())
 SAMPLERS = {
     "full_validation": MegatronFullValidationSampler,
     "hybrid": HybridCPMegatronPretrainingSampler,
