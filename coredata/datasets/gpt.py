@@ -28,6 +28,7 @@ from coredata.datasets.special_ids import special_ids
 from coredata.formats import IndexedDataset
 from coredata.indices import (
     IndexedOrder,
+    SampleOrder,
     Split,
 )
 from coredata.storage import join
@@ -117,7 +118,7 @@ class GPTDataset:
         )
 
     @property
-    def order(self) -> IndexedOrder:
+    def order(self) -> SampleOrder:
         """Which tokens make sample k."""
         return IndexedOrder(
             self._holder.open(self._plan),
@@ -212,14 +213,17 @@ class GPTDataset:
 
     def _read(self, numbers: SampleNumbers) -> Batch:
         config = self.config
-        spans = self.order.spans(numbers.samples)
-        gathered = gather(
-            self.dataset,
-            spans,
-            config.sequence_length,
-            int(config.add_extra_token_to_sequence),
-            np.dtype(config.output_dtype),
-        )
+        try:
+            gathered = gather(
+                self.dataset,
+                self.order.spans(numbers.samples),
+                config.sequence_length,
+                int(config.add_extra_token_to_sequence),
+                np.dtype(config.output_dtype),
+            )
+        except (IndexError, ValueError, OSError) as error:
+            error.add_note(f"while reading samples {numbers.samples} of {self.name}")
+            raise
         batch = make_fields(gathered, config, self._special_ids)
         if numbers.padding is not None:
             batch["loss_mask"][numbers.padding] = 0

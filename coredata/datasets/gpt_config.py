@@ -7,12 +7,9 @@ import numpy as np
 
 from coredata.datasets.config import BlendedMegatronDatasetConfig, check_whole_number
 from coredata.datasets.special_ids import read_attribute
+from coredata.formats import DType, best_dtype
 
 OUTPUT_DTYPES = ("int64", "int32")
-
-_UINT16, _INT32 = 8, 4
-_UINT16_VOCABULARY = 65500
-"""Writers take uint16 below this vocabulary size; the margin to 65,536 is historic."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,7 @@ class GPTDatasetConfig(BlendedMegatronDatasetConfig):
     def _compute_token_dtype_code(self) -> None:
         vocab_size = read_attribute(self.tokenizer, "vocab_size")
         if vocab_size is not None:
-            code = _UINT16 if vocab_size < _UINT16_VOCABULARY else _INT32
+            code = DType.code_from_dtype(best_dtype(int(vocab_size)))
             object.__setattr__(self, "token_dtype_code", code)
         elif self.sequences_per_dataset is not None:
             raise ValueError(

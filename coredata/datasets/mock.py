@@ -58,7 +58,7 @@ class MockGPTLowLevelDataset:
         """Tokens of one document from `offset` on; all of the rest if `length` is None."""
         if length is None:
             length = int(self.sequence_lengths[sequence]) - offset
-        out = np.empty(length, np.int64)
+        out = np.empty(max(length, 0), np.int64)
         one = [np.array([value], np.int64) for value in (sequence, offset, length, 0)]
         self.read_into(one[0], one[1], one[2], out, one[3])
         return out

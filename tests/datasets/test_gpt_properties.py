@@ -134,7 +134,7 @@ def build(drawn) -> GPTDataset:
         )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(drawn=settings_of_datasets(), data=st.data())
 def test_batch_equals_slow_twin(drawn, data):
     dataset = build(drawn)
@@ -155,7 +155,7 @@ def test_batch_equals_slow_twin(drawn, data):
             np.testing.assert_array_equal(alone[name], values, err_msg=name)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(drawn=settings_of_datasets())
 def test_every_number_of_samples(drawn):
     """Batches of any size, and none at all."""
