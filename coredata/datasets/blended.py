@@ -56,7 +56,9 @@ class BlendedDataset:
         check_blended(datasets, weights, size)
         self.datasets = list(datasets)
         self.split = self.datasets[0].index_split
-        self.weights = list(weights) if size is None else normalize(weights)
+        # A blend of no samples may be one of no weights: there is nothing to draw.
+        shares = size is not None and (size > 0 or any(weights))
+        self.weights = normalize(weights) if shares else list(weights)
         self.size = size
         self.config = config
         self.unique_identifiers = {
@@ -117,7 +119,7 @@ class BlendedDataset:
         """Several samples, one call for each dataset that has some of them."""
         datasets, samples = self._lookup(sample_numbers(indices, len(self), self.name))
         items: list[Sample] = [{} for _ in range(len(samples))]
-        for dataset in np.unique(datasets):
+        for dataset in np.unique(datasets).tolist():
             rows = np.flatnonzero(datasets == dataset)
             found = self.datasets[dataset].__getitems__(samples[rows].tolist())
             for row, item in zip(rows, found, strict=True):
@@ -135,14 +137,14 @@ class BlendedDataset:
             ValueError: datasets whose samples differ in fields or shapes.
         """
         datasets, samples = self._lookup(sample_numbers(indices, len(self), self.name))
-        present = np.unique(datasets)
+        present = np.unique(datasets).tolist()
         batch: Batch = {"dataset_id": datasets.astype(np.int32)}
         for dataset in present:
             rows = np.flatnonzero(datasets == dataset)
             part = self.datasets[dataset].get_batch(samples[rows])
             if len(present) == 1:
                 return {**batch, **part}
-            self._place(part, rows, int(dataset), batch, first=dataset == present[0])
+            self._place(part, rows, dataset, batch, first=dataset == present[0])
         return batch
 
     def fingerprint(self) -> Mapping[str, Any]:

@@ -30,8 +30,10 @@ def build_index(weights: Sequence[int | float], size: int | None) -> Arrays:
     drawn = np.flatnonzero(values > 0)
     if size is None:
         arrays = build_exhaustive_blending_indices(weights)
-    elif len(drawn) == len(values) or size == 0:
+    elif len(drawn) == len(values):
         arrays = build_blending_indices(weights, size)
+    elif size == 0:
+        arrays = build_exhaustive_blending_indices([0] * len(values))
     else:
         index, samples = build_blending_indices(normalize(values[drawn].tolist()), size)
         wide = np.int16 if len(values) <= np.iinfo(np.int16).max else np.int32

@@ -84,13 +84,17 @@ def _blend_of(
     config: BlendedMegatronDatasetConfig, split: Split
 ) -> tuple[Blend | None, Bookends | None]:
     """The files of a split, and the share of them; no files for mock data, no share for none."""
-    if config.blend_per_split is not None and not config.mock and config.blend is None:
-        blend = config.blend_per_split[split.value]
+    if _per_split(config):
+        blends = config.blend_per_split or [None] * len(Split)
+        blend = blends[split.value]
         return blend, (None if blend is None else WHOLE)
     matrix = config.split_matrix or [None] * len(Split)
-    return (None if config.blend is None else (config.blend[0], config.blend[1])), matrix[
-        split.value
-    ]
+    blend = None if config.blend is None else (config.blend[0], config.blend[1])
+    return blend, matrix[split.value]
+
+
+def _per_split(config: BlendedMegatronDatasetConfig) -> bool:
+    return config.blend is None and not config.mock
 
 
 def _plan_split(
@@ -107,8 +111,7 @@ def _plan_split(
             " shares of a number of samples. Give a size, such as 1000, or None as weights to"
             " take one epoch of every file" + _full_validation_hint(config, split)
         )
-    alone = len(prefixes) == 1 and (weights is None or config.blend_per_split is not None)
-    if alone:
+    if len(prefixes) == 1 and (weights is None or _per_split(config)):
         return SplitPlan(split, "single", (Part(prefixes[0], split, bookends, size),))
     if split is Split.valid and config.multiple_validation_sets:
         parts = tuple(Part(prefix, split, bookends, size) for prefix in prefixes)

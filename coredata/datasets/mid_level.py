@@ -1,7 +1,7 @@
 """What a dataset class needs for the builder to build it, and for a blend to hold it."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from coredata.datasets.protocol import Dataset
 from coredata.indices import Split
 
 
+@runtime_checkable
 class MidLevelDataset(Dataset, Protocol):
     """Samples of one split of one source, such as a `GPTDataset`.
 
@@ -24,6 +25,7 @@ class MidLevelDataset(Dataset, Protocol):
     num_samples: int | None
 
 
+@runtime_checkable
 class MidLevelDatasetClass(Protocol):
     """The class of a `MidLevelDataset`, or anything that acts like one."""
 

@@ -19,19 +19,27 @@ CacheScope = Literal["shared", "node", "none"]
 
 @runtime_checkable
 class Ranks(Protocol):
-    """One process among several.
+    """One process among several."""
 
-    Attributes:
-        rank: this process's number, from 0.
-        world_size: number of processes.
-        node_rank: the number of the machine it runs on.
-        builds: whether it builds datasets at all.
-    """
+    @property
+    def rank(self) -> int:
+        """This process's number, from 0."""
+        ...
 
-    rank: int
-    world_size: int
-    node_rank: int
-    builds: bool
+    @property
+    def world_size(self) -> int:
+        """Number of processes."""
+        ...
+
+    @property
+    def node_rank(self) -> int:
+        """The number of the machine it runs on."""
+        ...
+
+    @property
+    def builds(self) -> bool:
+        """Whether it builds datasets at all."""
+        ...
 
     def all_gather(self, message: str) -> list[str]:
         """Every rank's message, in the order of ranks. Returns when all ranks have called it.

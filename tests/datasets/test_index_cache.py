@@ -166,9 +166,7 @@ def test_directory_that_cannot_be_made(tmp_path):
     directory = str(tmp_path / "file" / "cache")
     cache = IndexCache(directory, "{}", "Some", "train")
     assert cache.load(NAMES) is None
-    with pytest.raises(
-        IndexCacheError, match=f"cannot write .* in {directory}: .*None"
-    ):
+    with pytest.raises(IndexCacheError, match=f"cannot write .* in {directory}: .*None"):
         cache.store(ARRAYS)
 
 
