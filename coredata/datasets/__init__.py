@@ -18,7 +18,7 @@ from coredata.datasets.ranks import (
     build_in_turn,
 )
 from coredata.datasets.ranks_pipes import PipeRanks, connect_ranks
-from coredata.datasets.report import DatasetReport, Report, SplitReport, report
+from coredata.datasets.report import DatasetReport, Report, SplitReport, usage_report
 from coredata.datasets.sources import ArraySource
 
 __all__ = [
@@ -51,5 +51,5 @@ __all__ = [
     "TokenSource",
     "build_in_turn",
     "connect_ranks",
-    "report",
+    "usage_report",
 ]

@@ -68,7 +68,7 @@ class Report:
         return "\n\n".join(_table(split) for split in self.splits)
 
 
-def report(datasets: Sequence[Any]) -> Report:
+def usage_report(datasets: Sequence[Any]) -> Report:
     """Account for the datasets that a builder gave: its list of train, valid and test.
 
     Reads the length of every document and every entry of a blend's index once.
