@@ -22,6 +22,7 @@ PACKERS = tuple(_PLACE)
 best; the others place them in order; next_fit never goes back to an earlier row."""
 
 _NO_LIMIT = 2**62
+_LARGEST_TABLE = 2**25
 
 
 def pack(
@@ -91,13 +92,20 @@ def pack_segments(
     if (segments.lengths < 1).any():
         raise ValueError("A segment without tokens cannot be packed: leave it out.")
     lengths = fit_to_limit(segments, limit).segments.lengths
+    # A row can hold no more than there is: tables over all lengths need not be longer.
+    most = min(limit, int(lengths.sum()))
+    if _PLACE[packer] is best_fit and most > _LARGEST_TABLE:
+        raise ValueError(
+            f"packer={packer!r} keeps a table of {most} entries for rows that long; it goes up to "
+            f"{_LARGEST_TABLE}. Use packer='first_fit_decreasing', which has none."
+        )
+    ascending = np.arange(lengths.size)
+    decreasing = packer.endswith("decreasing")
     row_of = np.empty(lengths.size, np.int64)
     _PLACE[packer](
         lengths,
-        np.argsort(-lengths, kind="stable")
-        if packer.endswith("decreasing")
-        else np.arange(lengths.size),
-        np.int64(min(limit, int(lengths.sum()))),
+        np.argsort(-lengths, kind="stable") if decreasing else ascending,
+        np.int64(most),
         np.int64(max_segments or _NO_LIMIT),
         np.int64(rows or _NO_LIMIT),
         row_of,

@@ -84,7 +84,7 @@ def first_fit(lengths, order, limit, max_segments, max_rows, row_of):
     for node in range(leaves - 1, 0, -1):
         room[node] = max(room[2 * node], room[2 * node + 1])
     segments = np.zeros(max(most, np.int64(1)), np.int64)
-    rows = 0
+    rows = np.int64(0)
     for k in range(order.size):
         segment = order[k]
         length = lengths[segment]

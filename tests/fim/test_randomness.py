@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.fim import Draws, FIMOptions, Infilling, SampleDraws
@@ -15,6 +15,7 @@ def take(random, n=20):
     return [int(random.binomial(1, 0.5)) for _ in range(n)] + random.randint(0, 1000, 9).tolist()
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=9), st.integers(0, 2**64))
 def test_a_sample_has_the_same_draws_in_any_order(samples, seed):
     one = SampleDraws(seed, "corpus")

@@ -4,7 +4,7 @@ from itertools import repeat
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.fim import FIMOptions, Infilling, Permuted
@@ -97,6 +97,7 @@ OPTIONS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(SAMPLES, max_size=5), OPTIONS, st.integers(0, 2**32 - 1))
 def test_matches_the_slow_twin(samples, options, seed):
     ours, theirs = np.random.RandomState(seed), np.random.RandomState(seed)
@@ -108,6 +109,7 @@ def test_matches_the_slow_twin(samples, options, seed):
     assert ours.get_state()[2] == theirs.get_state()[2]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40), st.integers(0, 2**32 - 1))
 def test_prefix_middle_and_suffix_are_the_text(text, seed):
     infilling = Infilling.of(FIMOptions(fim_rate=1.0), TOKENIZER)
@@ -116,6 +118,7 @@ def test_prefix_middle_and_suffix_are_the_text(text, seed):
     assert part.prefix + part.middle + part.suffix == text
 
 
+@settings(deadline=None)
 @given(SAMPLES, st.integers(0, 2**32 - 1))
 def test_every_piece_keeps_its_length_if_asked(sample, seed):
     options = FIMOptions(fim_rate=1.0, truncate_or_pad=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.varlen import PACKERS, Segments, fit_to_limit, pack, pack_segments, whole_samples
@@ -46,6 +46,7 @@ def twin(lengths, limit, packer, max_segments, max_rows):
     return rows
 
 
+@settings(deadline=None)
 @given(jobs(), st.sampled_from(PACKERS), BOUND, BOUND)
 def test_matches_the_slow_twin(job, packer, max_segments, rows):
     lengths, limit = job
@@ -60,6 +61,7 @@ def test_matches_the_slow_twin(job, packer, max_segments, rows):
     assert left.samples.tolist() == [i for i in range(len(lengths)) if i not in placed]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 100), max_size=50),
     st.integers(1, 40),
@@ -91,6 +93,7 @@ def test_nothing_is_lost_nothing_comes_twice_and_limits_hold(
     assert len(set(whole.tolist())) == len(whole), "a sample that fits was cut"
 
 
+@settings(deadline=None)
 @given(jobs(), st.sampled_from(PACKERS))
 def test_plans_follow_from_their_arguments(job, packer):
     lengths, limit = job
@@ -100,6 +103,7 @@ def test_plans_follow_from_their_arguments(job, packer):
     assert repr(once) == repr(again)
 
 
+@settings(deadline=None)
 @given(jobs())
 def test_best_fit_decreasing_keeps_its_worst_case(job):
     lengths, limit = job
@@ -132,6 +136,15 @@ def test_a_limit_far_above_the_tokens_costs_no_memory():
     plan = pack(np.array([3, 4, 5]), 2**31 - 1)
     assert len(plan) == 1
     assert plan.limit == 2**31 - 1
+
+
+@pytest.mark.parametrize("packer", ["best_fit_decreasing", "best_fit"])
+def test_best_fit_refuses_rows_that_its_table_is_too_long_for(packer):
+    lengths = np.full(3, 2**24)
+    message = r"keeps a table of 33554433 entries.* Use packer='first_fit_decreasing'"
+    with pytest.raises(ValueError, match=message):
+        pack(lengths, 2**25 + 1, packer=packer)
+    assert len(pack(lengths, 2**25 + 1, packer="first_fit_decreasing")) == 2
 
 
 def test_no_samples_make_no_rows():

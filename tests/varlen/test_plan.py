@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.varlen import PackPlan, Segments, concatenate, pack, whole_samples
@@ -16,6 +16,7 @@ def as_lists(plan):
     return [plan[row].samples.tolist() for row in range(len(plan))]
 
 
+@settings(deadline=None)
 @given(LENGTHS, st.integers(0, 40))
 def test_two_halves_are_the_whole(lengths, cut):
     plan = pack(lengths, 9)
@@ -25,6 +26,7 @@ def test_two_halves_are_the_whole(lengths, cut):
     assert concatenate([first, second]) == plan
 
 
+@settings(deadline=None)
 @given(LENGTHS, st.integers(1, 5))
 def test_ranks_share_all_rows(lengths, ranks):
     plan = pack(lengths, 9).padded_to(ranks)
@@ -32,6 +34,7 @@ def test_ranks_share_all_rows(lengths, ranks):
     assert [row for rows in zip(*shares, strict=True) for row in rows] == as_lists(plan)
 
 
+@settings(deadline=None)
 @given(LENGTHS)
 def test_starts_add_up_in_each_row(lengths):
     plan = pack(lengths, 9)
