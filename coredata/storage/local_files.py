@@ -22,8 +22,11 @@ def _local(path: str) -> str:
 
 
 def _open_descriptor(path: str) -> int:
+    local = _local(path)
+    if os.path.isdir(local):
+        raise IsADirectoryError(errno.EISDIR, "is a directory, and a file was expected", path)
     try:
-        return os.open(_local(path), os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(local, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise _explained(path, error) from error
 
