@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coredata._typing import Shaped
 from coredata.formats.errors import TokenError
@@ -56,7 +55,7 @@ def misfit(value: Any, dtype: np.dtype[Any]) -> str:
     )
 
 
-def as_tokens(tokens: ArrayLike) -> Shaped[np.ndarray, " tokens"]:
+def as_tokens(tokens: Any) -> Shaped[np.ndarray, " tokens"]:
     """Anything that numpy takes for numbers, as a flat array.
 
     Raises:

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import DTypeLike
 
 from coredata._typing import Integer, Shaped
 from coredata.formats.convert import as_tokens, first_misfit, misfit
@@ -73,7 +73,7 @@ class IndexedDatasetBuilder:
         """Documents ended so far."""
         return self._index.document_count
 
-    def add_item(self, tokens: ArrayLike, mode: int = 0) -> None:
+    def add_item(self, tokens: Any, mode: int = 0) -> None:
         """Add one sequence to the current document; `end_document` ends it.
 
         Raises:
@@ -89,7 +89,7 @@ class IndexedDatasetBuilder:
         self._index.extend(_NO_DOCUMENT, np.zeros(1, np.int64), None)
 
     def add_document(
-        self, tokens: ArrayLike, lengths: Sequence[int], modes: Sequence[int] | None = None
+        self, tokens: Any, lengths: Sequence[int], modes: Sequence[int] | None = None
     ) -> None:
         """Add a document of `len(lengths)` sequences, whose tokens follow one another.
 
