@@ -137,7 +137,7 @@ class BlendedDataset:
             ValueError: datasets whose samples differ in fields or shapes.
         """
         datasets, samples = self._lookup(sample_numbers(indices, len(self), self.name))
-        present = np.unique(datasets).tolist()
+        present = np.unique(datasets).tolist() or [0]  # of no samples, any dataset's fields
         batch: Batch = {"dataset_id": datasets.astype(np.int32)}
         for dataset in present:
             rows = np.flatnonzero(datasets == dataset)
