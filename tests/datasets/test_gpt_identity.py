@@ -1,0 +1,83 @@
+"""Fingerprints: equal for the same order of the same data, and saying what differs."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from coredata.datasets import ArraySource, GPTDataset, GPTDatasetConfig
+from coredata.indices import Split
+from coredata.text import ByteTokenizer
+
+
+def config(**options):
+    return GPTDatasetConfig(
+        **{
+            "random_seed": 1234,
+            "sequence_length": 8,
+            "blend": (["corpus"], None),
+            "split": "1",
+            "tokenizer": ByteTokenizer(),
+            **options,
+        }
+    )
+
+
+def dataset(documents, num_samples=None, split=Split.train, **options):
+    """`documents`: lists of tokens."""
+    lengths = np.array([len(document) for document in documents], np.int32)
+    flat = np.array([token for document in documents for token in document], np.int64)
+    return GPTDataset(
+        ArraySource(flat, lengths),
+        None,
+        np.arange(len(documents), dtype=np.int32),
+        num_samples,
+        split,
+        config(**options),
+    )
+
+
+def test_fingerprint_is_small_and_flat():
+    fingerprint = dataset([range(100)], num_samples=5).fingerprint()
+    assert all(isinstance(value, str | int | float | None) for value in fingerprint.values())
+    assert len(pickle.dumps(fingerprint)) < 1000
+
+
+def test_fingerprint_knows_no_place(prefix, from_file, tmp_path):
+    before = from_file(prefix).fingerprint()
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    name = os.path.basename(prefix)
+    for suffix in (".bin", ".idx"):
+        os.rename(f"{prefix}{suffix}", other / f"{name}{suffix}")
+    assert from_file(str(other / name), cache=str(tmp_path / "c")).fingerprint() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "differs"),
+    [
+        ({"random_seed": 5}, ["random_seed"]),
+        ({"num_samples": 9}, ["num_samples"]),
+        ({"sequence_length": 9}, ["samples", "sequence_length"]),
+        ({"split": Split.test}, ["split"]),
+        ({"add_extra_token_to_sequence": False}, ["add_extra_token_to_sequence", "samples"]),
+        ({"separate_final_epoch_threshold": 0.5}, ["separate_final_epoch_threshold"]),
+        ({"documents": [[1] * 91, [3]]}, ["documents", "source"]),
+        ({"eod_mask_loss": True, "output_dtype": "int32", "segment_ids": True}, []),
+    ],
+)
+def test_fingerprint_names_what_differs(options, differs):
+    base = dataset([[1] * 96], num_samples=8).fingerprint()
+    given = {"documents": [[1] * 96], "num_samples": 8, **options}
+    other = dataset(given.pop("documents"), **given).fingerprint()
+    names = {key for key in base.keys() | other.keys() if base.get(key) != other.get(key)}
+    names = {name.partition("_")[0] if name.startswith("source") else name for name in names}
+    assert sorted(names) == differs
+
+
+def test_fingerprint_of_chosen_documents(prefix, from_file):
+    chosen = [np.array([0, 2, 1], np.int32), np.array([0, 1, 2], np.int64), np.arange(1, 4)]
+    found = [from_file(prefix, documents).fingerprint()["documents"] for documents in chosen]
+    assert found[1:] == ["0:3", "1:4"]
+    assert found[0].startswith("3 documents, ")
