@@ -99,11 +99,11 @@ class FIMOptions:
             `fim_no_prefix` or `fim_split_sample`.
     """
 
-    fim_rate: float = 0.5
-    fim_spm_rate: float = 0.5
+    fim_rate: int | float = 0.5
+    fim_spm_rate: int | float = 0.5
     fim_extra_tokens: FIMTokens = DEFAULT_TOKENS
     fim_split_sample: str | None = None
-    fim_fragment_rate: float | None = None
+    fim_fragment_rate: int | float | None = None
     fim_no_prefix: str | None = None
     truncate_or_pad: bool = False
 
@@ -167,6 +167,6 @@ class FIMOptions:
         return int(ids[0])
 
 
-def _check_rate(name: str, rate: float | None) -> None:
-    if rate is None or not 0.0 <= rate <= 1.0:
+def _check_rate(name: str, rate: int | float) -> None:
+    if not 0.0 <= rate <= 1.0:
         raise ValueError(f"{name} must be a probability from 0 to 1, found {rate}. Give e.g. 0.5.")

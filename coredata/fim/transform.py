@@ -111,7 +111,7 @@ class Infilling:
                 parts.append(np.array([split]))
         return parts
 
-    def _piece(self, piece: np.ndarray, rate: float, draws: Draws) -> Part:
+    def _piece(self, piece: np.ndarray, rate: int | float, draws: Draws) -> Part:
         if not draws.binomial(1, rate):
             return piece
         text = self.tokenizer.decode(piece[~np.isin(piece, self.special_ids)])
