@@ -80,9 +80,9 @@ class ParquetRows:
             DamagedFileError: the file is broken.
             ValueError: a column is missing or holds no text.
         """
-        import pyarrow
-
         with self._open() as file:
+            import pyarrow
+
             end = file.metadata.num_row_groups if self.end_group is None else self.end_group
             batches = file.iter_batches(
                 batch_size=_BATCH_ROWS,

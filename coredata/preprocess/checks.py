@@ -25,15 +25,14 @@ def check_keys(keys: Sequence[str]) -> None:
             )
 
 
-def check_numbers(**numbers: tuple[int, int]) -> None:
-    """Each number, given by name with its least allowed value.
+def check_least(name: str, value: int | None, least: int) -> None:
+    """A number that, if given, has a least value.
 
     Raises:
-        PreprocessError: one is too small.
+        PreprocessError: it is too small.
     """
-    for name, (value, least) in numbers.items():
-        if value < least:
-            raise PreprocessError(f"{name}={value}, but at least {least} is needed")
+    if value is not None and value < least:
+        raise PreprocessError(f"{name}={value}, but at least {least} is needed")
 
 
 def check_reach(inputs: Sequence[str], output_prefix: str, workers: int) -> None:

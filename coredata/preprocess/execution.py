@@ -1,8 +1,9 @@
 """Shards done by whoever can do them: this process, local workers, or an executor given."""
 
 import contextlib
+import functools
 import pickle
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 
 from coredata.preprocess.board import Board
@@ -10,7 +11,7 @@ from coredata.preprocess.errors import PreprocessError, WorkerDied
 from coredata.preprocess.executors import InThisProcess, LocalProcesses
 from coredata.preprocess.plan import InputFile, Shard
 from coredata.preprocess.schedule import results_in_order
-from coredata.preprocess.shard import Job, run_shard
+from coredata.preprocess.shard import Job, run_pickled, run_shard
 from coredata.preprocess.work import ShardResult
 
 _TASKS_PER_WORKER = 2
@@ -34,14 +35,17 @@ def execute(
         PreprocessError: a shard failed; it is the first in order that did.
         WorkerDied: a worker process ended without being asked to.
     """
-    pickled = pickle.dumps(job)
     with contextlib.ExitStack() as stack:
         processes: LocalProcesses | None = None
         if executor is None and workers > 1 and len(finished) < len(shards):
             processes = stack.enter_context(LocalProcesses(min(workers, len(shards))))
             executor = processes.executor
+        task: Callable[[InputFile, Shard], ShardResult]
         if executor is None:
             executor, workers = InThisProcess(), 1
+            task = functools.partial(run_shard, job)
+        else:
+            task = functools.partial(run_pickled, pickle.dumps(job))
         stack.callback(board.stop_after, -1)
 
         def submit(shard: Shard) -> "Future[ShardResult]":
@@ -49,7 +53,7 @@ def execute(
                 done: Future[ShardResult] = Future()
                 done.set_result(finished[shard.index])
                 return done
-            return executor.submit(run_shard, pickled, files[shard.file], shard)
+            return executor.submit(task, files[shard.file], shard)
 
         results = results_in_order(
             shards,

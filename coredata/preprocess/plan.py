@@ -132,13 +132,7 @@ def default_shard_bytes(files: Sequence[InputFile], workers: int) -> int:
 
 
 def plan_shards(files: Sequence[InputFile], shard_bytes: int) -> tuple[Shard, ...]:
-    """Stretches of about `shard_bytes`, in input order; a compressed file is one whole.
-
-    Raises:
-        ValueError: `shard_bytes` is below 1.
-    """
-    if shard_bytes < 1:
-        raise ValueError(f"shard_bytes={shard_bytes}: a shard has at least 1 byte, such as 64 MiB")
+    """Stretches of about `shard_bytes`, in input order; a compressed file is one whole."""
     shards: list[Shard] = []
     for number, file in enumerate(files):
         if is_parquet(file.path):

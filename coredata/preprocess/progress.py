@@ -5,11 +5,28 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TextIO
+from typing import Any, Protocol, runtime_checkable
 
 from coredata.preprocess.board import Totals
 
 _PERIOD = 0.5
+
+
+@runtime_checkable
+class TextStream(Protocol):
+    """What progress is printed to: `sys.stderr`, any open text file, a `StringIO`."""
+
+    def write(self, text: str, /) -> Any:
+        """Take text."""
+        ...
+
+    def flush(self) -> Any:
+        """Show what was taken."""
+        ...
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -65,7 +82,7 @@ class ProgressPrinter:
         self,
         look: Callable[[], Totals],
         input_bytes: int,
-        stream: TextIO,
+        stream: TextStream,
         log_interval: int | None = None,
     ) -> None:
         self._look = look

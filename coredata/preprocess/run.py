@@ -4,16 +4,16 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, TextIO
+from typing import Any
 
 from coredata.formats import best_dtype, merge
 from coredata.preprocess.board import Board
-from coredata.preprocess.checks import check_keys, check_numbers, check_reach
+from coredata.preprocess.checks import check_keys, check_least, check_reach
 from coredata.preprocess.errors import PreprocessError
 from coredata.preprocess.execution import execute
 from coredata.preprocess.plan import default_shard_bytes, inspect_inputs, plan_shards
 from coredata.preprocess.problems import ProblemLog
-from coredata.preprocess.progress import ProgressPrinter
+from coredata.preprocess.progress import ProgressPrinter, TextStream
 from coredata.preprocess.report import PreprocessReport
 from coredata.preprocess.sentences import SentenceSplitter
 from coredata.preprocess.shard import BATCH_BYTES, Job
@@ -40,7 +40,7 @@ def preprocess(
     shard_bytes: int | None = None,
     batch_bytes: int = BATCH_BYTES,
     executor: Executor | None = None,
-    progress: TextIO | None = None,
+    progress: TextStream | None = None,
     log_interval: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> PreprocessReport:
@@ -91,7 +91,11 @@ def preprocess(
     begun = time.monotonic()
     keys = tuple(json_keys)
     check_keys(keys)
-    check_numbers(workers=(workers, 1), max_errors=(max_errors, 0), batch_bytes=(batch_bytes, 1))
+    check_least("workers", workers, 1)
+    check_least("max_errors", max_errors, 0)
+    check_least("batch_bytes", batch_bytes, 1)
+    check_least("shard_bytes", shard_bytes, 1)
+    check_least("log_interval", log_interval, 1)
     end_token = require_eod(tokenizer) if append_eod else None
     if splitter is not None:
         splitter.check()

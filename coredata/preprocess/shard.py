@@ -26,7 +26,7 @@ _BATCH_ROWS = 8192
 
 @dataclass(frozen=True)
 class Job:
-    """What all shards of a run have in common. It is pickled for the workers.
+    """What all shards of a run have in common. Worker processes get it pickled.
 
     Attributes:
         tokenizer: text to ids.
@@ -55,20 +55,29 @@ class Job:
     storage_options: Mapping[str, Any] | None = None
 
 
-def run_shard(pickled_job: bytes, file: InputFile, shard: Shard) -> ShardResult:
+def run_pickled(pickled_job: bytes, file: InputFile, shard: Shard) -> ShardResult:
+    """`run_shard` for another process: the pickled job is unpickled once there."""
+    return run_shard(_unpickled(pickled_job), file, shard)
+
+
+@functools.lru_cache(maxsize=1)
+def _unpickled(pickled_job: bytes) -> Job:
+    return pickle.loads(pickled_job)
+
+
+def run_shard(job: Job, file: InputFile, shard: Shard) -> ShardResult:
     """Do one shard; its files and its mark of completion are in place afterwards.
 
     Args:
-        pickled_job: a pickled `Job`; unpickled once a process.
+        job: what to do with every shard.
         file: the file as it was when the plan was made.
-        shard: what to do.
+        shard: the stretch of it to do.
 
     Raises:
         PreprocessError: the file has changed since.
         DamagedFileError: the file is broken.
         ShardStopped: the result is not needed any more.
     """
-    job = _unpickled(pickled_job)
     board = Board.attach(job.board, job.shards)
     if board is not None:
         board.begin(shard.index)
@@ -80,11 +89,6 @@ def run_shard(pickled_job: bytes, file: InputFile, shard: Shard) -> ShardResult:
     if board is not None:
         board.end(shard.index)
     return result
-
-
-@functools.lru_cache(maxsize=1)
-def _unpickled(pickled_job: bytes) -> Job:
-    return pickle.loads(pickled_job)
 
 
 class _ShardRun:

@@ -64,7 +64,5 @@ def _prefixes(path: str) -> list[str]:
             "prefixes to merge one by one"
         )
     if not halves[".bin"]:
-        raise ValueError(
-            f"{path} holds no .bin/.idx pairs; name a directory with some, or prefixes"
-        )
+        raise ValueError(f"{path} holds no .bin/.idx pairs; name prefixes, or another directory")
     return sorted(halves[".bin"])

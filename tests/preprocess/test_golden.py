@@ -16,7 +16,7 @@ def golden():
         yield path
 
 
-@pytest.mark.parametrize("shard_bytes", [None, 1, 7, 100, 10**6])
+@pytest.mark.parametrize("shard_bytes", [None, 40, 100, 10**6])
 @pytest.mark.parametrize("append_eod", [False, True])
 def test_golden_files(golden, tmp_path, append_eod, shard_bytes):
     shutil.copy(golden / "corpus.jsonl", tmp_path)

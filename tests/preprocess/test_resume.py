@@ -1,0 +1,170 @@
+"""A run that stopped goes on from what it has finished, and only then."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from coredata.preprocess import PreprocessError, SentenceSplitter, preprocess
+from coredata.text import ByteTokenizer
+
+
+class Interrupted(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Failing(ByteTokenizer):
+    """Stops the run at a text while a file exists, and notes every text it has seen."""
+
+    directory: str = ""
+
+    def encode_batch(self, texts):
+        with open(Path(self.directory, "seen"), "a") as file:
+            file.writelines(f"{text}\n" for text in texts)
+        if "row 50" in texts and Path(self.directory, "stop").exists():
+            raise Interrupted
+        return super().encode_batch(texts)
+
+
+ROWS = [{"text": f"row {row}"} for row in range(100)]
+
+
+@pytest.fixture
+def stopped(corpus):
+    """A corpus of which a run has stopped at row 50 of 100."""
+    corpus.path = corpus.write_rows("in.jsonl", ROWS)
+    corpus.tokenizer = Failing(directory=str(corpus.directory))
+    (corpus.directory / "stop").touch()
+    with pytest.raises(Interrupted):
+        go_on(corpus)
+    (corpus.directory / "stop").unlink()
+    (corpus.directory / "seen").unlink()
+    return corpus
+
+
+def go_on(corpus, path=None, tokenizer=None, **options):
+    options = {"shard_bytes": 200, **options}
+    return preprocess(path or corpus.path, corpus.prefix, tokenizer or corpus.tokenizer, **options)
+
+
+def seen(corpus) -> list[str]:
+    return (corpus.directory / "seen").read_text().splitlines()
+
+
+def test_goes_on_from_finished_shards(stopped, new_corpus):
+    report = go_on(stopped)
+    assert report.shards_reused == 4
+    assert report.shards == 10
+    assert "row 50" in seen(stopped)
+    assert "row 20" not in seen(stopped)
+    fresh = new_corpus()
+    fresh.run(fresh.write_rows("in.jsonl", ROWS))
+    assert stopped.output_bytes() == fresh.output_bytes()
+    assert stopped.parts() == []
+
+
+def test_goes_on_with_other_workers_and_batches(stopped):
+    assert go_on(stopped, workers=1, batch_bytes=7, max_errors=3).shards_reused == 4
+    assert len(stopped.texts()) == 100
+
+
+def test_without_shard_size_the_plan_of_the_stopped_run_holds(corpus):
+    corpus.path = corpus.write_rows("in.jsonl", [*ROWS, {"text": "x" * 3_000_000}])
+    corpus.tokenizer = Failing(directory=str(corpus.directory))
+    (corpus.directory / "stop").touch()
+    with pytest.raises(Interrupted):
+        go_on(corpus, shard_bytes=None, workers=1)
+    (corpus.directory / "stop").unlink()
+    with open(f"{corpus.prefix}.parts/plan.json") as file:
+        planned = json.load(file)["shards"]
+    assert len(planned) == 3
+    report = go_on(corpus, shard_bytes=None, batch_bytes=99)
+    assert report.shards == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"append_eod": True}, "end_token"),
+        ({"drop_empty": True}, "drop_empty"),
+        ({"shard_bytes": 300}, "shard_bytes"),
+        ({"splitter": SentenceSplitter()}, "splitter"),
+    ],
+)
+def test_other_settings_begin_anew(stopped, capsys, change, told):
+    import sys
+
+    report = go_on(stopped, progress=sys.stderr, **change)
+    assert report.shards_reused == 0
+    assert len(seen(stopped)) == 100
+    assert f"thrown away, for these have changed: {told} (0 shards)" in capsys.readouterr().err
+
+
+def test_another_tokenizer_begins_anew(stopped):
+    other = Failing(directory=str(stopped.directory), pad=None)
+    assert go_on(stopped, tokenizer=other).shards_reused == 0
+
+
+def test_changed_input_begins_anew(stopped):
+    rows = [{"text": f"ROW {row}"} for row in range(100)]
+    stopped.write_rows("in.jsonl", rows)
+    os.utime(stopped.path, (1, 1))
+    assert go_on(stopped).shards_reused == 0
+    assert stopped.texts()[0] == ["ROW 0"]
+
+
+def test_another_file_beside_it_begins_anew(stopped):
+    other = stopped.write_rows("other.jsonl", [{"text": "z"}])
+    assert go_on(stopped, path=[other, stopped.path]).shards_reused == 0
+    assert stopped.texts()[0] == ["z"]
+
+
+@pytest.mark.parametrize("lost", ["000002_0.bin", "000002_0.idx", "000002.json"])
+def test_a_shard_whose_files_are_lost_is_done_again(stopped, lost):
+    os.unlink(Path(f"{stopped.prefix}.parts", lost))
+    assert go_on(stopped).shards_reused == 3
+    assert len(stopped.texts()) == 100
+
+
+def test_a_part_file_of_another_size_is_done_again(stopped):
+    path = Path(f"{stopped.prefix}.parts", "000001_0.bin")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert go_on(stopped).shards_reused == 3
+
+
+def test_bad_lines_of_finished_shards_are_remembered(corpus):
+    lines = [json.dumps(row).encode() + b"\n" for row in ROWS]
+    lines[10] = b"bad\n"
+    corpus.path = corpus.write("in.jsonl", b"".join(lines))
+    corpus.tokenizer = Failing(directory=str(corpus.directory))
+    (corpus.directory / "stop").touch()
+    with pytest.raises(Interrupted):
+        go_on(corpus, max_errors=1)
+    (corpus.directory / "stop").unlink()
+    with pytest.raises(PreprocessError, match=r"in.jsonl, line 11, byte"):
+        go_on(corpus)
+    report = go_on(corpus, max_errors=1)
+    assert report.shards_reused > 3
+    assert report.rows.bad_lines == 1
+    with open(report.error_report) as file:
+        assert [json.loads(line)["line"] for line in file] == [11]
+
+
+def test_a_bad_line_can_be_allowed_afterwards(corpus):
+    path = corpus.write_rows("in.jsonl", [{"text": "a"}] * 50 + [{}] + [{"text": "b"}] * 50)
+    with pytest.raises(PreprocessError, match=r"line 51, .*no key"):
+        corpus.run(path, shard_bytes=100)
+    report = corpus.run(path, shard_bytes=100, max_errors=1)
+    assert report.shards_reused > 5
+    assert corpus.texts() == [["a"]] * 50 + [["b"]] * 50
+
+
+def test_a_run_after_a_finished_one_does_everything_again(corpus):
+    path = corpus.write_rows("in.jsonl", ROWS)
+    corpus.run(path)
+    first = corpus.output_bytes()
+    assert corpus.run(path).shards_reused == 0
+    assert corpus.output_bytes() == first
