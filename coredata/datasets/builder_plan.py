@@ -106,11 +106,7 @@ def _plan_split(
 ) -> SplitPlan:
     prefixes, weights = blend
     if weights is not None and size is None:
-        raise ValueError(
-            f"the {split.name} split has weights {list(weights)[:5]} but no size: weights are"
-            " shares of a number of samples. Give a size, such as 1000, or None as weights to"
-            " take one epoch of every file" + _full_validation_hint(config, split)
-        )
+        raise ValueError(_no_size(config, split, weights))
     if len(prefixes) == 1 and (weights is None or _per_split(config)):
         return SplitPlan(split, "single", (Part(prefixes[0], split, bookends, size),))
     if split is Split.valid and config.multiple_validation_sets:
@@ -145,7 +141,14 @@ def _check_sizes(sizes: Sequence[int | None]) -> None:
             )
 
 
-def _full_validation_hint(config: BlendedMegatronDatasetConfig, split: Split) -> str:
-    if split is not Split.valid or not config.full_validation:
-        return ""
-    return " (full_validation takes one epoch of every validation file, whatever size is given)"
+def _no_size(
+    config: BlendedMegatronDatasetConfig, split: Split, weights: Sequence[int | float]
+) -> str:
+    full = split is Split.valid and config.full_validation
+    shown = ", ".join(map(str, weights[:5])) + (", …" if len(weights) > 5 else "")
+    return (
+        f"the {split.name} split has weights ({shown}) but no size"
+        + (", because full_validation takes one epoch of every file" if full else "")
+        + ": weights are shares of a number of samples. Give None as weights to take one epoch of"
+        + (" each, or full_validation=False" if full else " every file, or a size, such as 1000")
+    )

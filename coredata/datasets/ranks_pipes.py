@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, NoReturn
@@ -45,7 +46,8 @@ class PipeRanks:
         if self.rank == 0:
             return self._collect(message)
         hub = self._peers[0]
-        _send(hub, (_MESSAGE, message), 0)
+        with suppress(OSError):  # Rank 0 is gone, but its last word may wait to be read.
+            hub.send((_MESSAGE, message))
         # Half as long again as rank 0 itself waits, so that its word on who is silent comes first.
         if not hub.poll(None if self._timeout is None else 1.5 * self._timeout):
             raise RankLostError(self._silence([0]))
@@ -86,10 +88,8 @@ class PipeRanks:
     def _dismiss(self, reason: str) -> NoReturn:
         """Rank 0: tell those who are left why, and give up."""
         for peer in self._peers:
-            try:
+            with suppress(OSError):
                 peer.send((_GOODBYE, reason))
-            except OSError:
-                continue
         raise RankLostError(reason)
 
     def _silence(self, ranks: list[int]) -> str:
