@@ -49,10 +49,11 @@ def misfit(value: Any, dtype: np.dtype[Any]) -> str:
     if dtype.kind == "f":
         return f"the value {value} does not fit in {dtype.name}; use float64"
     limits = np.iinfo(dtype)
-    return (
-        f"the token id {value} does not fit in {dtype.name} ({limits.min} to {limits.max}); "
-        "use int32 (what best_dtype(vocab_size) gives for large vocabularies) or int64"
-    )
+    one = np.array([value])
+    wider = [name for name in ("int32", "int64") if first_misfit(one, np.dtype(name)) is None]
+    advice = f"use {wider[0]}" if wider else "no integer dtype of the format holds it"
+    span = f"{limits.min} to {limits.max}"
+    return f"the token id {value} does not fit in {dtype.name} ({span}); {advice}"
 
 
 def as_tokens(tokens: Any) -> Shaped[np.ndarray, " tokens"]:

@@ -112,11 +112,12 @@ def test_modes(tmp_path):
         builder.end_document()
         builder.add_document([3, 4], [1, 1], modes=[5, -6])
         builder.add_document([5, 6], [1, 1])
+        builder.add_document([], [], modes=[])
         builder.add_documents(np.array([7, 8]), np.array([1, 1]), modes=np.array([9, -128]))
         builder.finalize()
     dataset = IndexedDataset(tmp_path / "x", multimodal=True)
     assert dataset.sequence_modes.tolist() == [3, 0, 5, -6, 0, 0, 9, -128]
-    assert len(dataset.document_indices) == 6
+    assert len(dataset.document_indices) == 7
 
 
 def test_the_names_of_the_files(tmp_path):
@@ -146,10 +147,8 @@ def test_index_in_another_directory(tmp_path):
     [(np.uint16, 65_536), (np.uint16, -1), (np.uint8, 256), (np.int8, 128), (np.int32, 2**31)],
 )
 def test_a_token_that_does_not_fit_names_its_document(tmp_path, dtype, token):
-    limits = np.iinfo(dtype)
-    text = (
-        rf"token id {token} does not fit in {np.dtype(dtype).name} \({limits.min} to {limits.max}"
-    )
+    limits, name = np.iinfo(dtype), np.dtype(dtype).name
+    text = rf"the token id {token} does not fit in {name} \({limits.min} to {limits.max}\); use int"
     with IndexedDatasetBuilder(tmp_path / "x", dtype) as builder:
         builder.add_document([1, 2], [1, 1])
         builder.add_item([3])
@@ -163,6 +162,23 @@ def test_a_token_that_does_not_fit_names_its_document(tmp_path, dtype, token):
             builder.add_documents(tokens, lengths, np.array([1, 0, 1, 2]))
         builder.finalize()
     assert content(tmp_path / "x") == ([[1], [2], [3]], [0, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "token", "advice"),
+    [
+        (np.uint16, 70_000, "use int32"),
+        (np.int32, 2**31, "use int64"),
+        (np.int64, 2**63, "no integer dtype of the format holds it"),
+        (np.uint16, 0.5, "no integer dtype of the format holds it"),
+    ],
+)
+def test_the_dtype_that_would_do_is_named(tmp_path, dtype, token, advice):
+    with (
+        IndexedDatasetBuilder(tmp_path / "x", dtype) as builder,
+        pytest.raises(TokenError, match=rf"\); {advice}$"),
+    ):
+        builder.add_item([token])
 
 
 def test_largest_ids_fit(builder, tmp_path):
