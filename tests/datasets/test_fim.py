@@ -7,6 +7,8 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
 
 from coredata.datasets import (
     ArraySource,
@@ -15,13 +17,14 @@ from coredata.datasets import (
     GPTDataset,
     GPTDatasetConfig,
 )
-from coredata.datasets.fim import GPTFIMDataset
+from coredata.datasets.fim import GPTFIMDataset, _by_end_tokens
 from coredata.datasets.fim_config import GPTFIMDatasetConfig
+from coredata.datasets.gpt_batch import GatheredText
 from coredata.datasets.sample_numbers import SampleNumbers
-from coredata.fim import FIMVocabularyError
+from coredata.fim import DEFAULT_TOKENS, FIMVocabularyError, Infilling, SampleDraws
 from coredata.formats import IndexedDatasetBuilder
-from coredata.indices import Split
-from coredata.text import ByteTokenizer, NullTokenizer
+from coredata.indices import SampleSpans, Split
+from coredata.text import ByteTokenizer, NullTokenizer, TokenizerJson
 
 GOLDEN = files("coredata.testing") / "golden" / "fim"
 CASES = sorted(p.name[:-5] for p in GOLDEN.iterdir() if p.name.endswith(".json"))
@@ -151,7 +154,6 @@ def test_a_short_last_sample_is_permuted_within_its_length_then_padded():
     sample = batch["tokens"][short]
     assert (sample[:17] > 0).all()
     assert (sample[17:] == 0).all()
-    assert (sample[:17] == 258).any()
     assert not batch["loss_mask"][short][16:].any()
 
 
@@ -190,6 +192,56 @@ def test_document_boundaries_are_those_of_the_permuted_text():
         assert longest == sizes.max()
         assert ids.tolist() == np.repeat(np.arange(1, len(expected)), sizes).tolist()
         assert positions.tolist() == [p for size in sizes for p in range(size)]
+
+
+def test_what_lies_beyond_a_short_sample_is_no_part_of_it():
+    made = config(fim_rate=1.0)
+    dataset = build(*corpus(), 50, made)
+    short = np.frombuffer(b"abcdefgh", np.uint8).astype(np.int64)
+    spans = SampleSpans(*[np.empty(0, np.int64)] * 3, np.zeros(2, np.int64))
+    gathered = GatheredText(np.array([[*short, 97, 97, 97]]), np.array([8]), spans)
+    dataset._permute(gathered, SampleNumbers(np.array([5]), None))
+    draws = SampleDraws(made.random_seed, dataset._draws_identity)
+    alone = Infilling.of(made.fim_options(), made.tokenizer).sample(short, draws.at(5))
+    assert gathered.text.tolist() == [[*alone.tolist(), 97, 97, 97]]
+
+
+def test_what_lies_beyond_a_short_sample_ends_no_document():
+    text = np.array([[7, EOD, 8, EOD, EOD], [7, 7, 7, 7, 7]])
+    spans = SampleSpans(*[np.empty(0, np.int64)] * 3, np.zeros(3, np.int64))
+    found = _by_end_tokens(GatheredText(text, np.array([3, 5]), spans), EOD).spans
+    assert found.row_splits.tolist() == [0, 2, 3]
+    assert (found.offsets.tolist(), found.lengths.tolist()) == ([0, 2, 0], [2, 1, 5])
+
+
+def byte_level_tokenizer(directory):
+    """As many models have it: special tokens, and a template that puts BOS before every text."""
+    special = ["<s>", "<pad>", *DEFAULT_TOKENS.as_dict().values()]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: number for number, token in enumerate([*special, *alphabet])}
+    native = tokenizers.Tokenizer(models.BPE(vocabulary, []))
+    native.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    native.decoder = decoders.ByteLevel()
+    native.add_special_tokens(special)
+    native.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", vocabulary["<s>"])]
+    )
+    native.save(str(directory / "tokenizer.json"))
+    return TokenizerJson(str(directory / "tokenizer.json"))
+
+
+def test_no_special_token_sneaks_in_and_none_becomes_text(tmp_path):
+    tokenizer = byte_level_tokenizer(tmp_path)
+    bos, pad = tokenizer.token_id("<s>"), tokenizer.token_id("<pad>")
+    assert (tokenizer.bos, tokenizer.pad) == (bos, pad)
+    ids = tokenizer.encode("def äöü(x): return 🙂\n" * 40)
+    tokens = np.array([*ids[:200], pad, *ids[200:], tokenizer.eod])
+    made = config(tokenizer=tokenizer, fim_rate=1.0)
+    batch = build(tokens, np.array([len(tokens)]), 200, made).get_batch(np.arange(200))
+    assert not (batch["tokens"] == bos).any()
+    assert not (batch["tokens"] == pad).any()
+    marks = [tokenizer.token_id(name) for name in ("<fim_prefix>", "<fim_suffix>")]
+    assert np.isin(batch["tokens"][:, 0], marks).all()
 
 
 def test_keeping_lengths_keeps_documents_in_place():
