@@ -12,7 +12,7 @@ from coredata.indices.sample_index import build_sample_index
 from coredata.indices.shuffle_index import build_shuffle_index
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GPTIndices:
     """Which tokens make sample k, as Megatron-LM stores it."""
 

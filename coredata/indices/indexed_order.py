@@ -12,7 +12,7 @@ from coredata.indices.order import SampleSpans
 _NO_SAMPLE, _NO_ROW, _NO_POSITION, _NO_DOCUMENT, _BAD_OFFSET, _TOO_LONG = range(1, 7)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IndexedOrder:
     """Samples as document, sample and shuffle index give them.
 

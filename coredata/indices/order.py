@@ -8,7 +8,7 @@ import numpy as np
 from coredata._typing import Int64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SampleSpans:
     """The tokens of some samples, as spans of sequences.
 

@@ -41,8 +41,8 @@ def build_sample_index(
     longest = int(sequence_lengths.max(initial=0))
     out = np.empty((samples + 1, 2), sample_index_dtype(document_index.size, longest))
     bad = _walk(
-        np.require(sequence_lengths, requirements="CA"),
-        np.require(document_index, requirements="CA"),
+        np.require(sequence_lengths, requirements=["C", "A"]),
+        np.require(document_index, requirements=["C", "A"]),
         np.int64(sequence_length),
         np.int64(extra_token),
         out,
@@ -89,14 +89,14 @@ def _walk(sequence_lengths, document_index, sequence_length, extra_token, out):
             rest = length - offset
             if rest >= remaining:
                 offset += remaining - extra_token
-                remaining = 0
+                remaining = np.int64(0)
             elif position < entries - 1:
                 remaining -= rest
                 position += 1
-                offset = 0
+                offset = np.int64(0)
             elif row == out.shape[0] - 1:
                 offset = length - extra_token
-                remaining = 0
+                remaining = np.int64(0)
             else:
                 return np.int64(_RAN_OUT)
         out[row, 0] = position

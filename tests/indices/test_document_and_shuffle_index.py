@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coredata.indices import (
@@ -19,6 +19,7 @@ from coredata.indices import (
     st.booleans(),
     st.integers(0, 2**32 - 1),
 )
+@example([4, 5, 6, 7, 8], 2, True, 3)
 @settings(deadline=None)
 def test_document_index_is_numpys_shuffle_of_the_repeated_documents(documents, epochs, last, seed):
     random = np.random.RandomState(seed)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coredata.indices import mt19937_seed, next32, shuffle_in_place
@@ -69,6 +69,9 @@ def test_words_match_numpy(seed):
 
 
 @given(SEEDS, st.integers(1, 2**62))
+@example(1, 2**32 - 1)
+@example(1, 2**32)
+@example(1, 2**33 - 1)
 @settings(deadline=None, max_examples=50)
 def test_bounded_numbers_match_numpy_and_the_plain_twin(seed, largest):
     state, numpy_state, plain = mt19937_seed(seed), np.random.RandomState(seed), PlainTwister(seed)
