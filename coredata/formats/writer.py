@@ -102,7 +102,7 @@ class IndexedDatasetBuilder:
             as_tokens(tokens),
             sizes,
             np.array([sizes.size]),
-            None if modes is None else np.asarray(modes),
+            None if modes is None else np.asarray(modes, np.int64),
         )
 
     def add_documents(
