@@ -159,5 +159,7 @@ def _count(value: int | None) -> str:
 def _percent(share: float | None) -> str:
     if share is None:
         return "–"
-    digits = 2 if share == 0 or share >= 1e-3 else 1 - math.floor(math.log10(share))
-    return f"{100 * share:.{digits}f} %"
+    percent = 100 * share
+    # Two digits after the point; of less than 0.1 %, two digits that count.
+    digits = 2 if percent == 0 or percent >= 0.1 else 1 - math.floor(math.log10(percent))
+    return f"{percent:.{digits}f} %"
