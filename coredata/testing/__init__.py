@@ -8,8 +8,8 @@ from coredata.testing.arrays import ArrayDataset, numbered_dataset
 from coredata.testing.blends import assert_blend_sequential, assert_blend_shares
 from coredata.testing.compare import assert_same_array, assert_same_batch, assert_same_bytes
 from coredata.testing.contract import assert_dataset_contract
-from coredata.testing.corpora import flattened, random_corpus, write_corpus
-from coredata.testing.golden_cases import GoldenCase, golden_case, golden_cases, golden_directory
+from coredata.testing.corpora import flattened, random_corpus, read_tokens, write_corpus
+from coredata.testing.golden_vectors import GoldenCase, golden_case, golden_cases, golden_directory
 from coredata.testing.orders import assert_epoch_exact, assert_permutation, assert_tokens_exact
 from coredata.testing.reference import (
     reference_blend,
@@ -39,6 +39,7 @@ __all__ = [
     "golden_directory",
     "numbered_dataset",
     "random_corpus",
+    "read_tokens",
     "reference_blend",
     "reference_gpt_indices",
     "reference_randperm",

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from coredata._typing import Integer
+from coredata.datasets.protocol import TokenSource
 from coredata.formats import IndexedDatasetBuilder
 
 
@@ -55,3 +57,12 @@ def flattened(documents: Sequence[ArrayLike]) -> tuple[np.ndarray, np.ndarray]:
     arrays = [np.asarray(document, np.int64) for document in documents]
     lengths = np.array([len(array) for array in arrays], np.int32)
     return np.concatenate([np.empty(0, np.int64), *arrays]), lengths
+
+
+def read_tokens(source: TokenSource, documents: Integer[np.ndarray, " documents"]) -> np.ndarray:
+    """All tokens of some sequences of a source, end to end (int64)."""
+    sequences = documents.astype(np.int64)
+    lengths = source.sequence_lengths[sequences].astype(np.int64)
+    out = np.empty(int(lengths.sum()), np.int64)
+    source.read_into(sequences, np.zeros_like(lengths), lengths, out, np.cumsum(lengths) - lengths)
+    return out

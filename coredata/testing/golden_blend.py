@@ -12,7 +12,7 @@ from coredata.blending import (
 )
 from coredata.indices import convert_split_vector_to_split_matrix, parse_and_normalize_split
 from coredata.testing.compare import assert_same_array
-from coredata.testing.golden_cases import GoldenCase
+from coredata.testing.golden_vectors import GoldenCase
 
 OTHER_BLEND_CASES = ("builder", "splits")
 """Cases of the folder that are not a blend by itself."""

@@ -8,7 +8,7 @@ from coredata.datasets import GPTDataset, GPTDatasetConfig, MockGPTDataset
 from coredata.datasets.sources import ArraySource
 from coredata.indices import Split
 from coredata.testing.compare import assert_same_array
-from coredata.testing.golden_cases import GoldenCase
+from coredata.testing.golden_vectors import GoldenCase
 from coredata.text import ByteTokenizer
 
 OTHER_GPT_CASES = ("mock", "cache_identity")

@@ -7,7 +7,7 @@ import numpy as np
 
 from coredata.formats import IndexedDataset, IndexedDatasetBuilder, verify_indexed
 from coredata.testing.compare import assert_same_array, assert_same_bytes
-from coredata.testing.golden_cases import GoldenCase, golden_directory
+from coredata.testing.golden_vectors import GoldenCase, golden_directory
 
 
 def assert_golden_indexed(case: GoldenCase, directory: Path) -> None:

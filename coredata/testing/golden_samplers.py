@@ -14,7 +14,7 @@ from coredata.sampling import (
     torch_randperm,
 )
 from coredata.testing.compare import assert_same_array
-from coredata.testing.golden_cases import GoldenCase
+from coredata.testing.golden_vectors import GoldenCase
 
 _SAMPLERS: dict[str, Callable[..., BatchSampler]] = {
     "sequential": MegatronPretrainingSampler,

@@ -67,8 +67,8 @@ def assert_same_global_batches(
 ) -> None:
     """Whatever the number of ranks, together they see the same global batches, also after a resume.
 
-    Each size runs with the largest micro batch and with micro batches of one sample. Then a run
-    on the first size is stopped in the middle and continued on each of the others.
+    Each size runs with the largest micro batch that fits, the first one also with micro batches of
+    one sample. Then a run on the first size is stopped in the middle and continued on the others.
 
     Args:
         dataset: what to read.
@@ -93,8 +93,8 @@ def assert_same_global_batches(
                 f"data_parallel_sizes: {size} ranks cannot share {global_batch_size} samples "
                 f"evenly; a global_batch_size of {global_batch_size * size} would work"
             )
-        micro = global_batch_size // size
-        plans += [(size, micro)] if micro == 1 else [(size, micro), (size, 1)]
+        plans.append((size, global_batch_size // size))
+    plans.insert(1, (plans[0][0], 1))
 
     def run(plan: tuple[int, int], state: Mapping[str, Any] | None = None) -> "_Run":
         return _Run(dataset, make, *plan, global_batch_size, ordered, state)

@@ -14,8 +14,8 @@ from coredata.sampling import (
     PaddedPretrainingSampler,
 )
 from coredata.testing import assert_same_batch
-from coredata.testing.golden_cases import golden_case
 from coredata.testing.golden_gpt import golden_gpt_dataset
+from coredata.testing.golden_vectors import golden_case
 
 GLOBAL_BATCH = 24
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from coredata.testing import ArrayDataset, assert_dataset_contract, numbered_dataset, random_corpus
-from coredata.testing.golden_cases import golden_case
 from coredata.testing.golden_gpt import golden_gpt_dataset
+from coredata.testing.golden_vectors import golden_case
 
 
 @pytest.mark.parametrize("samples", [1, 2, 50])
