@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.indices import (
@@ -27,6 +27,7 @@ def epochs_by_counting(tokens_per_epoch, num_samples, sequence_length, extra_tok
 
 
 @given(TOKENS, st.integers(0, 300), LENGTH, EXTRA)
+@settings(deadline=None)
 def test_epochs_match_counting(tokens, samples, length, extra):
     tokens = tokens % 500 + 1
     counted = epochs_by_counting(tokens, samples, length, extra)
@@ -34,6 +35,7 @@ def test_epochs_match_counting(tokens, samples, length, extra):
 
 
 @given(TOKENS, SAMPLES, LENGTH, EXTRA)
+@settings(deadline=None)
 def test_epochs_are_enough_and_not_too_many(tokens, samples, length, extra):
     epochs = number_of_epochs(tokens, samples, length, extra)
     assert number_of_samples(epochs, tokens, length, extra) >= samples
@@ -97,6 +99,7 @@ def test_where_the_reference_is_off_by_one():
 
 
 @given(TOKENS, st.integers(1, 10**5), LENGTH, EXTRA)
+@settings(deadline=None)
 def test_final_epoch_is_within_its_limits(tokens, samples, length, extra):
     epochs = number_of_epochs(tokens, samples, length, extra)
     last = final_epoch(epochs, tokens, samples, length, extra)

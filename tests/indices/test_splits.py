@@ -2,7 +2,7 @@ import json
 from importlib.resources import files
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.indices import (
@@ -85,6 +85,7 @@ def test_minus_zero_is_zero():
 
 
 @given(st.lists(st.integers(0, 1000), min_size=3, max_size=3).filter(any), st.integers(0, 10**7))
+@settings(deadline=None)
 def test_splits_cover_a_file_without_gap_or_overlap(shares, elements):
     vector = parse_and_normalize_split(",".join(map(str, shares)))
     ends = [0]

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.sampling import PADDING, BatchSizeRampUp, GlobalBatchSampler
@@ -8,6 +8,7 @@ RAMP = BatchSizeRampUp(4, 4, 40, 12)
 
 
 @given(st.integers(0, 120), st.data(), st.booleans(), st.just(RAMP) | st.integers(1, 20))
+@settings(deadline=None)
 def test_batches_match_walking(total, data, drop_last, size):
     consumed = data.draw(st.integers(0, total))
     sampler = GlobalBatchSampler(total, consumed, size, drop_last)

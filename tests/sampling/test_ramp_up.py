@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.sampling import BatchSizeRampUp
@@ -21,6 +21,7 @@ def reference_size(ramp, consumed):
 
 
 @given(ramps(), st.integers(0, 500))
+@settings(deadline=None)
 def test_size_is_the_references(ramp, consumed):
     if ramp.increments and ramp.ramp_up_samples:
         assert ramp.batch_size(consumed) == reference_size(ramp, consumed)
@@ -28,7 +29,8 @@ def test_size_is_the_references(ramp, consumed):
         assert ramp.batch_size(consumed) == ramp.global_batch_size
 
 
-@given(ramps(), st.integers(0, 500), st.integers(0, 60))
+@given(ramps(), st.integers(0, 500), st.integers(0, 25))
+@settings(deadline=None)
 def test_steps_and_samples_match_walking(ramp, start, steps):
     consumed, walked = start, [start]
     for _ in range(steps):

@@ -2,7 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.sampling import (
@@ -38,6 +38,7 @@ def lists(sampler):
 
 
 @given(layouts(), st.booleans())
+@settings(deadline=None)
 def test_sequential_cuts_each_block_by_rank(layout, drop_last):
     total, consumed, micro, ranks = layout
     cut = blocks(total, consumed, micro * ranks, drop_last)
@@ -47,6 +48,7 @@ def test_sequential_cuts_each_block_by_rank(layout, drop_last):
 
 
 @given(layouts())
+@settings(deadline=None)
 def test_padded_gives_every_rank_full_batches(layout):
     total, consumed, micro, ranks = layout
     cut = blocks(total, consumed, micro * ranks, drop_last=False)
@@ -57,6 +59,7 @@ def test_padded_gives_every_rank_full_batches(layout):
 
 
 @given(layouts(), st.integers(1, 3), st.booleans())
+@settings(deadline=None)
 def test_hybrid_takes_all_micro_batches_of_a_block(layout, micro_batches, drop_last):
     total, consumed, micro, ranks = layout
     step = micro * ranks
@@ -72,6 +75,7 @@ def test_hybrid_takes_all_micro_batches_of_a_block(layout, micro_batches, drop_l
 
 
 @given(TOTAL, st.integers(1, 6), st.data())
+@settings(deadline=None)
 def test_full_validation_deals_out_single_samples(total, ranks, data):
     consumed = data.draw(st.integers(0, total))
     for rank in range(ranks):
