@@ -189,6 +189,24 @@ def test_empty_documents_make_no_segments():
         )
 
 
+@pytest.mark.parametrize(("last", "boundaries"), [([4], [0, 8]), ([4, 5], [0, 3, 8]), ([], [0, 8])])
+def test_the_extra_token_makes_no_document_of_its_own(last, boundaries):
+    """Without it nothing is left of a last document of one token; padding joins what is left."""
+    for seed in range(20):
+        one = dataset(
+            [[1, 2, 3], last],
+            split=Split.valid,
+            drop_last_partial_validation_sequence=False,
+            inter_document_masking=True,
+            random_seed=seed,
+        )
+        if one.document_index[0] == 0:
+            assert one[0]["cu_seqlens"].tolist() == boundaries + [8] * (9 - len(boundaries))
+            assert one[0]["max_seqlen"] == max(np.diff(boundaries))
+            return
+    raise AssertionError("no seed keeps the order of the two documents")
+
+
 def test_padding_has_no_segment():
     one = padded_first(segment_ids=True)
     assert one[0]["segment_ids"].tolist() == [1, 1, 1, 1, 1, 0, 0, 0]

@@ -99,7 +99,7 @@ flags = st.fixed_dictionaries(
 
 @st.composite
 def settings_of_datasets(draw):
-    lengths = draw(st.lists(st.integers(0, 9), min_size=1, max_size=8))
+    lengths = draw(st.lists(st.integers(0, 2) | st.integers(0, 9), min_size=1, max_size=8))
     documents = draw(st.lists(st.sampled_from(range(len(lengths))), min_size=1, unique=True))
     exposed = sum(lengths[document] for document in documents)
     return {
