@@ -1,5 +1,6 @@
 """The reference's GPTDataset beside ours, on random corpora and settings."""
 
+import dataclasses
 import tempfile
 import warnings
 from dataclasses import dataclass
@@ -170,3 +171,18 @@ def test_mock(split):
         assert dataset_class.numel_low_level_dataset(source) == 100_000
         pair.append(dataset_class(source, None, documents, 900, splits[split.name], config))
     assert_same_dataset(*pair)
+
+
+def test_configurations_move_over_unchanged():
+    """Every field of the reference is there, with its default unless said otherwise."""
+    ours = {field.name: field for field in dataclasses.fields(GPTDatasetConfig)}
+    theirs = {field.name: field for field in dataclasses.fields(reference.GPTDatasetConfig)}
+    assert theirs.keys() <= ours.keys()
+    assert all(ours[name].init == field.init for name, field in theirs.items())
+    differ = {name for name, field in theirs.items() if ours[name].default != field.default}
+    assert differ == {
+        "create_attention_mask",
+        "reset_position_ids",
+        "reset_attention_mask",
+        "eod_mask_loss",
+    }
