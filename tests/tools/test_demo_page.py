@@ -86,6 +86,7 @@ def test_a_digest_sees_every_field_shape_and_dtype():
         {**batch, "a": np.arange(4).reshape(2, 2)},
         {**batch, "a": np.arange(4, dtype=np.int32)},
         {**batch, "b": np.ones(2, np.float32)},
+        {**batch, "b": np.zeros(2, np.int32)},
         {"a": batch["a"], "c": batch["b"]},
     ]
-    assert len({digest(batch), *map(digest, others)}) == 5
+    assert len({digest(batch), *map(digest, others)}) == 6

@@ -20,6 +20,7 @@ def library(tmp_path):
         "site-packages/other.py": "x = 1\n",
         "latin.py": b"# -*- coding: latin-1 -*-\nname = '\xe9'\n",
         "broken_bytes.py": b"name = '\xe9'\n",
+        "broken_later.py": b"# 1\n# 2\n# 3\nname = '\xe9'\n",
         "broken_syntax.py": "def\n",
     }
     for name, content in files.items():
