@@ -2,9 +2,10 @@
 
 import gzip
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import Any, BinaryIO
 
 from coredata.formats.rows import DamagedFileError
 from coredata.storage import open_binary
@@ -17,30 +18,35 @@ _ZSTD_INPUT = 32 << 10
 _LARGEST_ZSTD_WINDOW = 1 << 31
 
 
-@runtime_checkable
-class ByteStream(Protocol):
-    """A sequential reader of decompressed bytes."""
+class ByteStream(ABC):
+    """A sequential reader of decompressed bytes. Use it as a context manager."""
 
+    def __init__(self, path: str, storage_options: Mapping[str, Any] | None = None) -> None:
+        self._path = path
+        self._file: BinaryIO = open_binary(path, storage_options)
+
+    @abstractmethod
     def read(self, length: int) -> bytes:
-        """Up to about `length` bytes more; none at the end.
+        """About `length` bytes more; none at the end.
 
         Raises:
             DamagedFileError: the compressed data is corrupt or stops too early.
         """
-        ...
 
     def consumed(self) -> int:
         """How many bytes of the file itself have been read: less than came out, if compressed."""
-        ...
+        return self._file.tell()
 
-    def __enter__(self) -> "ByteStream": ...
+    def __enter__(self) -> "ByteStream":
+        return self
 
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
         exc_value: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        self._file.close()
 
 
 def is_compressed(path: str) -> bool:
@@ -49,7 +55,7 @@ def is_compressed(path: str) -> bool:
 
 
 def open_stream(path: str, storage_options: Mapping[str, Any] | None = None) -> ByteStream:
-    """The bytes of `path`, decompressed as its name asks for. Use it as a context manager.
+    """The bytes of `path`, decompressed as its name asks for.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -62,29 +68,7 @@ def open_stream(path: str, storage_options: Mapping[str, Any] | None = None) -> 
     return PlainStream(path, storage_options)
 
 
-class _Stream:
-    """A stream over an open file."""
-
-    def __init__(self, path: str, storage_options: Mapping[str, Any] | None) -> None:
-        self._path = path
-        self._file: BinaryIO = open_binary(path, storage_options)
-
-    def consumed(self) -> int:
-        return self._file.tell()
-
-    def __enter__(self) -> "_Stream":
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._file.close()
-
-
-class PlainStream(_Stream):
+class PlainStream(ByteStream):
     """The file as it is; the only stream that can start elsewhere than at the beginning."""
 
     def seek(self, offset: int) -> None:
@@ -96,7 +80,7 @@ class PlainStream(_Stream):
         return self._file.read(length)
 
 
-class _Gzip(_Stream):
+class _Gzip(ByteStream):
     def __init__(self, path: str, storage_options: Mapping[str, Any] | None) -> None:
         super().__init__(path, storage_options)
         self._decompressed = gzip.GzipFile(fileobj=self._file, mode="rb")
@@ -110,7 +94,7 @@ class _Gzip(_Stream):
             raise _corrupt(self._path, "gzip", self._decompressed.tell(), error) from error
 
 
-class _Zstandard(_Stream):
+class _Zstandard(ByteStream):
     def __init__(self, path: str, storage_options: Mapping[str, Any] | None) -> None:
         try:
             import zstandard

@@ -1,8 +1,10 @@
 """Settings that make no sense, found before any work is done."""
 
+import os
 from collections.abc import Sequence
 
 from coredata.preprocess.errors import PreprocessError
+from coredata.storage import local_path
 
 _OF_ONE_PROCESS = "memory://"
 
@@ -33,6 +35,27 @@ def check_least(name: str, value: int | None, least: int) -> None:
     """
     if value is not None and value < least:
         raise PreprocessError(f"{name}={value}, but at least {least} is needed")
+
+
+def check_report(inputs: Sequence[str], report: str) -> None:
+    """The report of bad lines replaces what is there, which must not be input.
+
+    Raises:
+        PreprocessError: it is one of the input files.
+    """
+    for path in inputs:
+        local, other = local_path(path), local_path(report)
+        same = local is not None and other is not None and _same_file(local, other)
+        if path == report or same:
+            raise PreprocessError(
+                f"{path} is an input, and the report of bad lines would replace it. If it is the "
+                "report of an earlier run, leave it out of the input; otherwise name another file "
+                "for the report, such as error_report='bad.jsonl' (--error-report bad.jsonl)"
+            )
+
+
+def _same_file(path: str, other: str) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def check_reach(inputs: Sequence[str], output_prefix: str, workers: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from coredata.formats import best_dtype, merge
 from coredata.preprocess.board import Board
-from coredata.preprocess.checks import check_keys, check_least, check_reach
+from coredata.preprocess.checks import check_keys, check_least, check_reach, check_report
 from coredata.preprocess.errors import PreprocessError
 from coredata.preprocess.execution import execute
 from coredata.preprocess.plan import default_shard_bytes, inspect_inputs, plan_shards
@@ -52,9 +52,11 @@ def preprocess(
     U+FFFD and are counted. Documents come in input order, and the bytes of the output depend on
     nothing but the input, the tokenizer and the first four options below.
 
-    The input is cut into shards; each becomes part files beside the output, which are merged at
-    the end. A run that was stopped goes on from its finished shards when it is started again with
-    the same input and settings.
+    The input is cut into shards (a compressed file is one shard, a parquet file is cut between row
+    groups); each becomes part files in `{output_prefix}.parts`, which are merged at the end. A run
+    that was stopped goes on from its finished shards when it is started again with the same input
+    and settings. Memory holds a batch of text per worker and the longest line, whatever the size
+    of the input.
 
     Args:
         inputs: paths, URLs or patterns: JSON lines (also .gz, .zst) or .parquet.
@@ -100,7 +102,10 @@ def preprocess(
     if splitter is not None:
         splitter.check()
     files = inspect_inputs(inputs, keys, storage_options)
-    check_reach([file.path for file in files], output_prefix, workers)
+    paths = [file.path for file in files]
+    report_path = error_report or f"{output_prefix}_errors.jsonl"
+    check_reach(paths, output_prefix, workers)
+    check_report(paths, report_path)
     identity: dict[str, Any] = {
         "version": _PARTS_VERSION,
         "inputs": [[file.path, file.size, file.stamp] for file in files],
@@ -113,12 +118,15 @@ def preprocess(
     }
     work = WorkDirectory(f"{output_prefix}.parts", storage_options)
     cut = default_shard_bytes(files, workers) if shard_bytes is None else shard_bytes
-    shards, earlier_work = work.open(identity, plan_shards(files, cut))
-    earlier = [work.finished(shard.index, keys) for shard in shards] if earlier_work else []
+    opened = work.open(identity, plan_shards(files, cut))
+    shards = opened.shards
+    earlier = [work.finished(shard.index, keys) for shard in shards] if opened.continues else []
     reused = {result.shard: result for result in earlier if result is not None}
-    if progress is not None and earlier_work:
-        print(f"parts of an earlier run: {earlier_work} ({len(reused)} shards)", file=progress)
-    report_path = error_report or f"{output_prefix}_errors.jsonl"
+    if progress is not None and opened.continues:
+        print(f"going on from {len(reused)} of {len(shards)} finished shards", file=progress)
+    if progress is not None and opened.changed:
+        what = ", ".join(opened.changed)
+        print(f"beginning anew: not as in the stopped run before: {what}", file=progress)
     remove(report_path, storage_options)
 
     with contextlib.ExitStack() as stack:

@@ -49,6 +49,22 @@ class ShardResult:
 
 
 @dataclass(frozen=True)
+class OpenedWork:
+    """What there is to do.
+
+    Attributes:
+        shards: to work on.
+        continues: whether they are those of an earlier run, some of which may be finished.
+        changed: what about the input or settings is no longer as it was, so that the work of an
+            earlier run was thrown away; empty if there was none.
+    """
+
+    shards: tuple[Shard, ...]
+    continues: bool
+    changed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class WorkDirectory:
     """Paths and contents of the directory."""
 
@@ -67,34 +83,28 @@ class WorkDirectory:
         """File that says that a shard is finished."""
         return join(self.path, f"{shard:06d}.json")
 
-    def open(
-        self, identity: Mapping[str, Any], fresh: Sequence[Shard]
-    ) -> tuple[tuple[Shard, ...], str | None]:
+    def open(self, identity: Mapping[str, Any], fresh: Sequence[Shard]) -> OpenedWork:
         """Take up the work of an earlier run with the same identity, or begin anew.
 
         Args:
             identity: JSON values that decide every byte of the parts.
             fresh: the shards to begin anew with.
-
-        Returns:
-            The shards to work on, and what became of the work of an earlier run (None if there
-            was none).
         """
-        note = None
+        changed: list[str] = []
         earlier = self._read_json(join(self.path, _PLAN))
         if earlier is not None:
-            wanted = json.loads(json.dumps(identity))
-            changed = [name for name in wanted if earlier["identity"].get(name) != wanted[name]]
+            shards = tuple(Shard(**shard) for shard in earlier["shards"])
+            was, now = earlier["identity"], json.loads(json.dumps(identity))
+            changed = [name for name in now if was.get(name) != now[name]]
             if not changed:
-                return tuple(Shard(**shard) for shard in earlier["shards"]), "continued"
-            note = f"thrown away, for these have changed: {', '.join(changed)}"
-            self.remove([Shard(**shard) for shard in earlier["shards"]], len(wanted["json_keys"]))
+                return OpenedWork(shards, True, ())
+            self.remove(shards, len(was["json_keys"]))
         local = local_path(self.path)
         if local is not None:
             os.makedirs(local, exist_ok=True)
         plan = {"identity": identity, "shards": [asdict(shard) for shard in fresh]}
         self._write_json(join(self.path, _PLAN), plan)
-        return tuple(fresh), note
+        return OpenedWork(tuple(fresh), False, tuple(changed))
 
     def finished(self, shard: int, keys: Sequence[str]) -> ShardResult | None:
         """The result of a shard that an earlier run finished and whose files are all there."""

@@ -1,7 +1,6 @@
 """What rows become."""
 
 import gzip
-from unittest.mock import patch
 
 import fsspec
 import numpy as np
@@ -22,8 +21,8 @@ VALUES = st.one_of(TEXTS, st.lists(TEXTS, max_size=4))
 ROWS = st.lists(st.fixed_dictionaries({"text": VALUES, "note": VALUES}), max_size=12)
 
 
-@patch("os.fsync", new=lambda descriptor: None)
-@settings(max_examples=20, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=15, deadline=None)
 @given(
     rows=ROWS,
     append_eod=st.booleans(),

@@ -193,6 +193,28 @@ def test_input_that_changes_while_it_is_read(corpus, monkeypatch):
         preprocess(path, corpus.prefix, Meddler(5), shard_bytes=40)
 
 
+def test_the_report_does_not_replace_an_input(corpus):
+    path = corpus.write("out_errors.jsonl", GOOD)
+    told = r"out_errors.jsonl is an input, and the report of bad lines would replace it.*leave it"
+    with pytest.raises(PreprocessError, match=told):
+        corpus.run(str(corpus.directory / "*.jsonl"))
+    with pytest.raises(PreprocessError, match=told):
+        corpus.run(path, error_report=str(corpus.directory / "." / "out_errors.jsonl"))
+    assert os.path.exists(path)
+    assert corpus.run(path, error_report=f"{path}.report").documents == 1
+
+
+def test_ids_beyond_the_stated_vocabulary(corpus):
+    class Lying(NullTokenizer):
+        @property
+        def vocab_size(self):
+            return 100
+
+    path = corpus.write_rows("in.jsonl", [{"text": "1"}, {"text": "70000"}])
+    with pytest.raises(PreprocessError, match=r"shard 0 \(.*in.jsonl, bytes 0 to 32\): .*70000"):
+        preprocess(path, corpus.prefix, Lying(80_000))
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

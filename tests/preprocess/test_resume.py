@@ -2,9 +2,11 @@
 
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from coredata.preprocess import PreprocessError, SentenceSplitter, preprocess
@@ -54,8 +56,9 @@ def seen(corpus) -> list[str]:
     return (corpus.directory / "seen").read_text().splitlines()
 
 
-def test_goes_on_from_finished_shards(stopped, new_corpus):
-    report = go_on(stopped)
+def test_goes_on_from_finished_shards(stopped, new_corpus, capsys):
+    report = go_on(stopped, progress=sys.stderr)
+    assert "going on from 4 of 10 finished shards\n" in capsys.readouterr().err
     assert report.shards_reused == 4
     assert report.shards == 10
     assert "row 50" in seen(stopped)
@@ -95,12 +98,11 @@ def test_without_shard_size_the_plan_of_the_stopped_run_holds(corpus):
     ],
 )
 def test_other_settings_begin_anew(stopped, capsys, change, told):
-    import sys
-
     report = go_on(stopped, progress=sys.stderr, **change)
     assert report.shards_reused == 0
     assert len(seen(stopped)) == 100
-    assert f"thrown away, for these have changed: {told} (0 shards)" in capsys.readouterr().err
+    told = f"beginning anew: not as in the stopped run before: {told}\n"
+    assert told in capsys.readouterr().err
 
 
 def test_another_tokenizer_begins_anew(stopped):
@@ -123,6 +125,21 @@ def test_another_file_beside_it_begins_anew(stopped):
 
 
 @pytest.mark.parametrize("lost", ["000002_0.bin", "000002_0.idx", "000002.json"])
+def test_a_stopped_run_behind_a_url(corpus):
+    (corpus.directory / "stop").touch()
+    path = corpus.write_rows("in.jsonl", ROWS)
+    tokenizer = Failing(directory=str(corpus.directory))
+    prefix = "memory://resume/out"
+    with pytest.raises(Interrupted):
+        preprocess(path, prefix, tokenizer, shard_bytes=200, json_keys=["text"])
+    (corpus.directory / "stop").unlink()
+    memory = fsspec.filesystem("memory")
+    assert len(memory.find("/resume")) == 1 + 4 * 3
+    report = preprocess(path, prefix, tokenizer, shard_bytes=200, append_eod=True)
+    assert report.shards_reused == 0
+    assert len(memory.find("/resume")) == 2
+
+
 def test_a_shard_whose_files_are_lost_is_done_again(stopped, lost):
     os.unlink(Path(f"{stopped.prefix}.parts", lost))
     assert go_on(stopped).shards_reused == 3

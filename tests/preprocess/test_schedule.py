@@ -11,24 +11,26 @@ from coredata.preprocess.work import ShardResult
 
 
 class Script:
-    """Completes one submitted shard at each look, in a given order."""
+    """Completes one submitted shard at each look, in a given order, once enough are submitted."""
 
-    def __init__(self, order, failing=(), incomplete=()):
+    def __init__(self, order, failing=(), incomplete=(), enough=1):
         self.futures = {}
         self.order = list(order)
         self.failing = failing
         self.incomplete = incomplete
+        self.enough = enough
         self.stops = []
         self.most_open = 0
 
     def submit(self, shard):
         self.futures[shard.index] = Future()
-        self.look()
         return self.futures[shard.index]
 
     def look(self):
         opened = [index for index, future in self.futures.items() if not future.done()]
         self.most_open = max(self.most_open, len(opened))
+        if len(self.futures) < self.enough:
+            return
         for index in self.order:
             future = self.futures.get(index)
             if future is None or future.done():
@@ -66,7 +68,7 @@ def test_no_shards():
 
 
 def test_earlier_shards_are_finished_after_a_failure_and_later_ones_are_not_started():
-    script = Script([2, 3, 0, 1], failing={2: ValueError("two"), 0: ValueError("zero")})
+    script = Script([2, 3, 0, 1], failing={2: ValueError("two"), 0: ValueError("zero")}, enough=4)
     shards = [Shard(i, 0, "a", i, i + 1, 0, 1) for i in range(9)]
     results = results_in_order(
         shards, script.submit, window=4, stop_after=script.stops.append, look=script.look
@@ -74,19 +76,19 @@ def test_earlier_shards_are_finished_after_a_failure_and_later_ones_are_not_star
     shard, future = next(results)
     assert shard.index == 0
     assert str(future.exception()) == "zero"
-    assert script.stops[0] == 2
-    assert max(script.futures) < 6
+    assert script.stops == [2, 0]
+    assert max(script.futures) == 3
 
 
 def test_a_shard_that_gave_up_stops_the_later_ones():
-    script = Script([1, 0], incomplete=[1])
+    script = Script([1, 0], incomplete=[1], enough=3)
     shards = [Shard(i, 0, "a", i, i + 1, 0, 1) for i in range(9)]
     results = results_in_order(
         shards, script.submit, window=3, stop_after=script.stops.append, look=script.look
     )
     assert [next(results)[0].index, next(results)[0].index] == [0, 1]
     assert script.stops == [1]
-    assert max(script.futures) < 5
+    assert max(script.futures) == 2
     assert script.futures[2].cancelled()
 
 
