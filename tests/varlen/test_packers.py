@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coredata.varlen import PACKERS, Segments, fit_to_limit, pack, pack_segments, whole_samples
@@ -47,6 +47,8 @@ def twin(lengths, limit, packer, max_segments, max_rows):
 
 
 @settings(deadline=None)
+@example((np.array([6] * 5 + [4] * 5), 10), "best_fit_decreasing", None, None)
+@example((np.array([5, 9, 5, 9, 4, 1, 1]), 10), "best_fit", None, None)
 @given(jobs(), st.sampled_from(PACKERS), BOUND, BOUND)
 def test_matches_the_slow_twin(job, packer, max_segments, rows):
     lengths, limit = job
