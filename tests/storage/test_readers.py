@@ -161,3 +161,11 @@ def test_too_many_open_files_says_what_to_do(tmp_path, mmap):
             print([reader.size for reader in readers])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_reads_that_come_in_pieces(tmp_path, monkeypatch):
+    (tmp_path / "x").write_bytes(CONTENT)
+    whole = os.preadv
+    monkeypatch.setattr(os, "preadv", lambda fd, parts, at: whole(fd, [parts[0][:7]], at))
+    reader = open_reader(str(tmp_path / "x"), mmap=False)
+    assert bytes(reader.read(3, 100)) == CONTENT[3:103]
