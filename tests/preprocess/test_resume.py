@@ -124,7 +124,6 @@ def test_another_file_beside_it_begins_anew(stopped):
     assert stopped.texts()[0] == ["z"]
 
 
-@pytest.mark.parametrize("lost", ["000002_0.bin", "000002_0.idx", "000002.json"])
 def test_a_stopped_run_behind_a_url(corpus):
     (corpus.directory / "stop").touch()
     path = corpus.write_rows("in.jsonl", ROWS)
@@ -140,6 +139,7 @@ def test_a_stopped_run_behind_a_url(corpus):
     assert len(memory.find("/resume")) == 2
 
 
+@pytest.mark.parametrize("lost", ["000002_0.bin", "000002_0.idx", "000002.json"])
 def test_a_shard_whose_files_are_lost_is_done_again(stopped, lost):
     os.unlink(Path(f"{stopped.prefix}.parts", lost))
     assert go_on(stopped).shards_reused == 3
