@@ -35,7 +35,8 @@ def build_exhaustive_blending_indices(sizes: Numbers) -> Indices:
     """Draw every sample of every dataset once: `sizes[i]` from dataset i.
 
     The rule of `build_blending_indices` with the weights `sizes[i] / sum(sizes)`, over the
-    datasets that are not yet spent. A dataset of size 0 is never drawn.
+    datasets that are not yet spent. (Exactly computed, a spent one would never be drawn anyway;
+    rounding could let it, past 10^8 samples.) A dataset of size 0 is never drawn.
 
     Raises:
         ValueError: no sizes, a negative one, or one that is not a whole number.

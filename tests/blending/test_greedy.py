@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coredata.blending.greedy import Lines, gather, kth_largest, largest, thin
+from coredata.blending.greedy import Lines, Members, draw, gather, kth_largest, largest, thin
 
 errors = st.lists(st.floats(-5, 5) | st.sampled_from([0.0, 1.0, -np.inf]), min_size=1, max_size=50)
 
@@ -67,3 +67,27 @@ def test_gather_takes_those_at_the_cut_and_reads_frozen_arrays():
     out = empty(3)
     assert gather(lines, 3, 1.0, 2.0, 1.0, out) == (2, 0.25, 0.5)
     assert out.origin[:2].tolist() == [0, 2]
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=300)
+def test_draw_where_blocks_are_far_too_small(data):
+    """Plans that leave out almost all lines, so that every way back is taken; limits at will."""
+    n = data.draw(st.integers(1, 12))
+    weights = np.array(data.draw(st.lists(st.floats(0, 1), min_size=n, max_size=n)))
+    limits = data.draw(st.lists(st.integers(0, 9) | st.just(np.inf), min_size=n, max_size=n))
+    size = int(min(sum(limits), 40))
+    outer = data.draw(st.tuples(st.integers(1, 20), st.integers(1, n)))
+    inner = data.draw(st.tuples(st.integers(1, 20), st.integers(1, n)))
+    heads = np.arange(n)
+    lines = Lines(weights.copy(), np.where(np.array(limits) == 0, np.inf, 0.0), heads.copy(), heads)
+    members = Members(heads, heads, np.ones(n, np.int64), np.array(limits, np.float64))
+    datasets, samples = np.empty(size, np.int16), np.empty(size, np.int64)
+    draw(lines, members, empty(n), empty(n), np.empty(n), (*outer, *inner), datasets, samples)
+
+    drawn = np.zeros(n, np.int64)
+    for t in range(size):
+        error = np.where(drawn < limits, weights * float(max(t, 1)) - drawn, -np.inf)
+        winner = np.argmax(error)
+        assert (datasets[t], samples[t]) == (winner, drawn[winner])
+        drawn[winner] += 1
