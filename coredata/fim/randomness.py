@@ -30,7 +30,7 @@ class SampleDraws:
     use up, so that no two samples of a dataset share a draw and nothing is computed to get to a
     sample. numpy's legacy `RandomState` turns it into draws, since its algorithms are frozen.
 
-    An object may be used by one thread at a time; make one per batch (some 15 µs).
+    An object may be used by one thread at a time; make one per batch.
     """
 
     def __init__(self, seed: int, identity: str) -> None:

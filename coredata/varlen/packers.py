@@ -11,7 +11,7 @@ def best_fit(lengths, order, limit, max_segments, max_rows, row_of):
 
     Fill `row_of` with the row of each segment, or -1 where `max_rows` rows have no room; return
     the number of rows. Lengths are 1 … limit. `order` is the order segments are placed in; from
-    long to short it is best-fit-decreasing, which needs at most 11/9 of the fewest rows possible
+    long to short it is best-fit-decreasing, which needs some 11/9 of the fewest rows at worst,
     and on real lengths hardly more than total / limit.
 
     Of rows with the same room the one touched last is taken. Rows are chained by their room, and a
