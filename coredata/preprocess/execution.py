@@ -79,4 +79,6 @@ def _result(shard: Shard, future: "Future[ShardResult]") -> ShardResult:
         told = str(error)
         place = "" if shard.path in told else f"{shard.describe()}: "
         raise PreprocessError(place + told) from error
+    if error is not None:
+        error.add_note(f"while working on {shard.describe()}")
     return future.result()

@@ -71,9 +71,9 @@ class LocalProcesses:
         if not blamed:
             codes = sorted({str(code) for code in ends.values()})
             return WorkerDied(
-                f"a worker process ended before it began a shard (exit codes {', '.join(codes)}). "
-                "A script that calls preprocess with several workers must do so under "
-                "`if __name__ == '__main__':`; or use workers=1."
+                f"a worker process ended while it worked on no shard (exit codes "
+                f"{', '.join(codes)}). A script that calls preprocess with several workers must do "
+                "so under `if __name__ == '__main__':`; or use workers=1."
             )
         told = [
             f"worker process {pid} {_ending(ends.get(pid))} while it worked on "

@@ -14,11 +14,11 @@ from coredata.preprocess.execution import execute
 from coredata.preprocess.plan import default_shard_bytes, inspect_inputs, plan_shards
 from coredata.preprocess.problems import ProblemLog
 from coredata.preprocess.progress import ProgressPrinter, TextStream
-from coredata.preprocess.report import PreprocessReport
+from coredata.preprocess.report import PreprocessReport, RowCounts
 from coredata.preprocess.sentences import SentenceSplitter
 from coredata.preprocess.shard import BATCH_BYTES, Job
 from coredata.preprocess.tally import Tally
-from coredata.preprocess.work import WorkDirectory
+from coredata.preprocess.work import OpenedWork, WorkDirectory
 from coredata.storage import remove
 from coredata.text import Tokenizer, require_eod
 
@@ -122,11 +122,8 @@ def preprocess(
     shards = opened.shards
     earlier = [work.finished(shard.index, keys) for shard in shards] if opened.continues else []
     reused = {result.shard: result for result in earlier if result is not None}
-    if progress is not None and opened.continues:
-        print(f"going on from {len(reused)} of {len(shards)} finished shards", file=progress)
-    if progress is not None and opened.changed:
-        what = ", ".join(opened.changed)
-        print(f"beginning anew: not as in the stopped run before: {what}", file=progress)
+    if progress is not None:
+        _tell_beginning(progress, opened, len(reused))
     remove(report_path, storage_options)
 
     with contextlib.ExitStack() as stack:
@@ -161,12 +158,7 @@ def preprocess(
     prefixes = {key: f"{output_prefix}_{key}_{level}" for key in keys}
     if not any(counts.tokens for counts in tally.keys.values()):
         work.remove(shards, len(keys))
-        raise PreprocessError(
-            f"no token was written: the input has {len(files)} files with {tally.rows.lines} "
-            f"lines, of which {tally.rows.blank_lines} are blank and {tally.rows.bad_lines} were "
-            f"skipped; the others have no text under {', '.join(keys)}. Is it the right input and "
-            "the right keys (json_keys, --json-keys)?"
-        )
+        raise _nothing_written(len(files), tally.rows, keys)
     for number, prefix in enumerate(prefixes.values()):
         merge(
             [work.part_prefix(shard.index, number) for shard in shards],
@@ -185,4 +177,21 @@ def preprocess(
         shards_reused=len(reused),
         error_report=report_path if problems.count else None,
         seconds=time.monotonic() - begun,
+    )
+
+
+def _tell_beginning(progress: TextStream, opened: OpenedWork, reused: int) -> None:
+    if opened.continues:
+        print(f"going on from {reused} of {len(opened.shards)} finished shards", file=progress)
+    if opened.changed:
+        what = ", ".join(opened.changed)
+        print(f"beginning anew: not as in the stopped run before: {what}", file=progress)
+
+
+def _nothing_written(files: int, rows: RowCounts, keys: Sequence[str]) -> PreprocessError:
+    return PreprocessError(
+        f"no token was written: the input has {files} files with {rows.lines} lines, of which "
+        f"{rows.blank_lines} are blank and {rows.bad_lines} were skipped; the others have no text "
+        f"under {', '.join(keys)}. Is it the right input and the right keys (json_keys, "
+        "--json-keys)?"
     )

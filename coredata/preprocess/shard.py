@@ -79,16 +79,13 @@ def run_shard(job: Job, file: InputFile, shard: Shard) -> ShardResult:
         ShardStopped: the result is not needed any more.
     """
     board = Board.attach(job.board, job.shards)
-    if board is not None:
-        board.begin(shard.index)
-    if size_and_stamp(shard.path, job.storage_options) != (file.size, file.stamp):
-        raise PreprocessError(
-            f"{shard.path} has changed while it was being read; leave the input alone and run again"
-        )
-    result = _ShardRun(job, shard, board).run()
-    if board is not None:
+    if board is None:
+        return _ShardRun(job, shard, None).run(file)
+    board.begin(shard.index)
+    try:
+        return _ShardRun(job, shard, board).run(file)
+    finally:
         board.end(shard.index)
-    return result
 
 
 class _ShardRun:
@@ -101,8 +98,13 @@ class _ShardRun:
         self._rows = ShardRows(shard, job.json_keys, job.storage_options)
         self._counts = dict.fromkeys(job.json_keys, KeyCounts())
 
-    def run(self) -> ShardResult:
+    def run(self, file: InputFile) -> ShardResult:
         work, index = self._job.work, self._shard.index
+        if size_and_stamp(file.path, self._job.storage_options) != (file.size, file.stamp):
+            raise PreprocessError(
+                f"{file.path} has changed while it was being read; leave the input alone and run "
+                "again"
+            )
         with ProblemLog(work.problems_path(index), self._job.storage_options) as problems:
             complete = self._write(problems)
         result = self._result(complete, problems.count)

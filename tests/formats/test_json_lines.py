@@ -1,6 +1,7 @@
 import gzip
 import itertools
 import json
+import sys
 import tracemalloc
 
 import fsspec
@@ -117,6 +118,13 @@ def test_zstd_is_decompressed_a_little_at_a_time(tmp_path):
         while part := stream.read(1 << 20):
             rest += part
     assert len(rest) < 30_000_030
+
+
+def test_without_zstandard(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.jsonl.zst", b"")
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(ModuleNotFoundError, match=r"a.jsonl.zst is .*'coredata\[zstd\]'"):
+        list(JsonLines(path))
 
 
 def test_memory_url():

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -191,6 +192,18 @@ def test_input_that_changes_while_it_is_read(corpus, monkeypatch):
 
     with pytest.raises(PreprocessError, match=r"in.jsonl has changed while it was being read"):
         preprocess(path, corpus.prefix, Meddler(5), shard_bytes=40)
+
+
+class Exhausted(NullTokenizer):
+    def encode_batch(self, texts):
+        raise MemoryError
+
+
+def test_an_error_of_no_known_kind_says_where_it_came_from(corpus):
+    path = corpus.write("in.jsonl", GOOD)
+    with ThreadPoolExecutor(1) as executor, pytest.raises(MemoryError) as caught:
+        preprocess(path, corpus.prefix, Exhausted(5), executor=executor)
+    assert caught.value.__notes__ == [f"while working on shard 0 ({path}, bytes 0 to 17)"]
 
 
 def test_the_report_does_not_replace_an_input(corpus):
