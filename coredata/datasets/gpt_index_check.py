@@ -1,11 +1,13 @@
 """Do cached index arrays fit the data they are for, and each other?"""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from coredata._kernel import kernel
 from coredata.datasets.gpt_index_plan import GPTIndexPlan
 from coredata.datasets.npy import DamagedFileError
-from coredata.indices import EpochPlan, GPTIndices
+from coredata.indices import EpochPlan
 
 _FAULTS = {
     1: "entry {at} of the document index is a document that the split does not expose",
@@ -16,8 +18,10 @@ _FAULTS = {
 }
 
 
-def check_indices(plan: GPTIndexPlan, indices: GPTIndices, trusted: bool) -> None:
+def check_indices(plan: GPTIndexPlan, arrays: Mapping[str, np.ndarray], trusted: bool) -> None:
     """Refuse arrays whose sizes are not those of `plan`: damaged, or made from other data.
+
+    `arrays` are named as in `GPTIndices`.
 
     Arrays that are not `trusted` (nobody kept a checksum) are read through: the document index
     must hold each document once an epoch, each row of the sample index must be S tokens after the
@@ -33,7 +37,7 @@ def check_indices(plan: GPTIndexPlan, indices: GPTIndices, trusted: bool) -> Non
         "shuffle_index": (counts.samples,),
     }
     for name, shape in expected.items():
-        array = getattr(indices, name)
+        array = arrays[name]
         if array.shape != shape or array.dtype.kind not in "iu":
             raise DamagedFileError(
                 f"{name} is {array.dtype.name} of shape {array.shape}; {counts.epochs} epochs of "
@@ -41,17 +45,17 @@ def check_indices(plan: GPTIndexPlan, indices: GPTIndices, trusted: bool) -> Non
                 f"integers of shape {shape}. It was made from other data or settings"
             )
     if not trusted:
-        _read_through(plan, indices, counts)
+        _read_through(plan, arrays, counts)
 
 
-def _read_through(plan: GPTIndexPlan, indices: GPTIndices, counts: EpochPlan) -> None:
+def _read_through(plan: GPTIndexPlan, arrays: Mapping[str, np.ndarray], counts: EpochPlan) -> None:
     left = np.zeros(len(plan.sequence_lengths), np.int64)
     np.add.at(left, plan.documents, counts.epochs)
-    fault, at = _first_bad_document(indices.document_index, left)
+    fault, at = _first_bad_document(arrays["document_index"], left)
     if not fault:
         fault, at = _first_bad_row(
-            indices.sample_index,
-            indices.document_index,
+            arrays["sample_index"],
+            arrays["document_index"],
             plan.sequence_lengths,
             plan.sequence_length,
             int(plan.add_extra_token),
@@ -59,7 +63,7 @@ def _read_through(plan: GPTIndexPlan, indices: GPTIndices, counts: EpochPlan) ->
         )
     if not fault:
         seen = np.zeros(counts.samples, np.bool_)
-        fault, at = _first_bad_sample(indices.shuffle_index, seen)
+        fault, at = _first_bad_sample(arrays["shuffle_index"], seen)
     if fault:
         raise DamagedFileError(_FAULTS[fault].format(at=at))
 

@@ -84,7 +84,7 @@ class GPTIndexHolder:
 
 def _load(cache: IndexCache, plan: GPTIndexPlan) -> GPTIndices | None:
     def check(arrays: Arrays, trusted: bool) -> None:
-        check_indices(plan, GPTIndices(**arrays), trusted)
+        check_indices(plan, arrays, trusted)
 
     arrays = cache.load(NAMES, check)
     return None if arrays is None else GPTIndices(**arrays)

@@ -39,8 +39,14 @@ class MockGPTLowLevelDataset:
                 f"tokenizer: mock data need a vocab_size and an eod; {type(tokenizer).__name__} "
                 f"has {vocab_size} and {eod}. coredata.text.NullTokenizer(50256) would do"
             )
-        self.vocab_size = int(vocab_size)
-        self.eod_token = int(eod)
+        self.__setstate__((int(vocab_size), int(eod)))
+
+    def __getstate__(self) -> tuple[int, int]:
+        """Lengths are drawn again where they arrive."""
+        return self.vocab_size, self.eod_token
+
+    def __setstate__(self, state: tuple[int, int]) -> None:
+        self.vocab_size, self.eod_token = state
         self.sequence_lengths = np.random.default_rng(seed=self.seed).integers(
             low=1, high=self.max_sequence_length, size=self.size, dtype=np.int32
         )

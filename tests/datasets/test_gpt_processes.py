@@ -52,12 +52,17 @@ def test_pickle_of_documents_that_are_no_range(prefix, from_file):
     assert_same_batches(one, other)
 
 
-def test_pickle_of_mock_data():
-    given = GPTDatasetConfig(random_seed=1, sequence_length=64, tokenizer=ByteTokenizer())
+def test_pickle_of_mock_data(tmp_path):
+    """Neither the lengths nor the numbers of 100,000 documents travel."""
+    given = GPTDatasetConfig(
+        random_seed=1, sequence_length=4096, tokenizer=ByteTokenizer(), path_to_cache=str(tmp_path)
+    )
     low = MockGPTDataset.build_low_level_dataset(None, given)
-    one = MockGPTDataset(low, None, np.arange(100, dtype=np.int32), 10, Split.train, given)
-    other = pickle.loads(pickle.dumps(one))
-    np.testing.assert_array_equal(one[3]["tokens"], other[3]["tokens"])
+    documents = np.arange(100_000, dtype=np.int32)
+    one = MockGPTDataset(low, None, documents, 10, Split.train, given)
+    data = pickle.dumps(one)
+    assert len(data) < 4_000
+    np.testing.assert_array_equal(one[3]["tokens"], pickle.loads(data)[3]["tokens"])
 
 
 WORKERS = """
