@@ -8,9 +8,12 @@ import numpy as np
 
 from coredata._typing import Integer
 from coredata.blending import normalize
-from coredata.datasets import GPTDataset, GPTDatasetConfig
-from coredata.datasets.blended import BlendedDataset
-from coredata.datasets.builder import BlendedMegatronDatasetBuilder
+from coredata.datasets import (
+    BlendedDataset,
+    BlendedMegatronDatasetBuilder,
+    GPTDataset,
+    GPTDatasetConfig,
+)
 from coredata.datasets.protocol import Dataset
 from coredata.formats import IndexedDataset, verify_indexed
 from coredata.indices import Split, number_of_epochs

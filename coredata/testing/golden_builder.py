@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from coredata.datasets import GPTDataset, GPTDatasetConfig
-from coredata.datasets.builder import BlendedMegatronDatasetBuilder
+from coredata.datasets import BlendedMegatronDatasetBuilder, GPTDataset, GPTDatasetConfig
 from coredata.indices import Split
 from coredata.testing.compare import assert_same_array
 from coredata.testing.corpora import write_corpus
