@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coredata.sampling import BatchSizeRampUp, torch_randperm
@@ -41,6 +41,8 @@ def test_long_permutations(n):
     st.integers(1, 2000),
     st.lists(st.integers(0, 3000), min_size=1, max_size=50),
 )
+@example(5, 2, 7, 9, [9])
+@example(5, 2, 14, 18, [9])
 @settings(deadline=None)
 def test_ramp_up(start, increment, increments, samples, places):
     full = start + increment * increments

@@ -61,6 +61,35 @@ def test_a_ramp_step_by_step():
     assert ramp.steps_until(36) == 7
 
 
+@pytest.mark.parametrize(("samples", "increments", "at"), [(9, 7, 9), (18, 14, 9), (58, 14, 29)])
+def test_growth_where_the_references_floats_put_it(samples, increments, at):
+    """A growth that exact arithmetic puts at `at` comes one sample later."""
+    ramp = BatchSizeRampUp(1, 1, samples, 1 + increments)
+    assert at * increments % samples == 0
+    grown = at * increments // samples
+    assert ramp.batch_size(at) == reference_size(ramp, at) == grown
+    assert ramp.batch_size(at + 1) == reference_size(ramp, at + 1) == grown + 1
+    # Up to there, steps are of the size before.
+    steps = ramp.steps_until(at + 1)
+    assert ramp.consumed_after(1, start=at) == at + grown
+    for start in range(at + 1):
+        place = start
+        for step in range(steps + 3):
+            assert ramp.consumed_after(step, start) == place
+            place += ramp.batch_size(place)
+
+
+def test_counts_that_floats_cannot_hold():
+    # A growth that exact arithmetic puts at `at` comes six samples sooner.
+    ramp, at = BatchSizeRampUp(1, 1, 987024578892552266, 6), 197404915778510454
+    assert [ramp.batch_size(at - back) for back in (7, 6, 0)] == [1, 2, 2]
+    place = at - 20
+    for step in range(30):
+        assert ramp.consumed_after(step, at - 20) == place
+        assert ramp.steps_until(place, at - 20) == step
+        place += ramp.batch_size(place)
+
+
 def test_neither_direction_walks():
     ramp = BatchSizeRampUp(8, 8, 10**15, 1024)
     steps = 10**12

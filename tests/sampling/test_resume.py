@@ -233,5 +233,8 @@ def test_counters_of_other_sets():
         ValueError, match=r"no counter for \['prose'\], and counters for \['books'\]"
     ):
         resume_each(samplers, {"code": 4, "books": 20})
+    for other in ({"code": 4}, {"code": 4, "prose": 20, "books": 1}):
+        with pytest.raises(ValueError, match=r"Name the datasets as when it was saved"):
+            resume_each(samplers, other)
     with pytest.raises(ValueError, match=r"consumed_samples: 11 of 10 samples"):
         resume_each(samplers, {"code": 11, "prose": 0})
