@@ -124,6 +124,19 @@ def test_another_file_beside_it_begins_anew(stopped):
     assert stopped.texts()[0] == ["z"]
 
 
+def test_a_run_that_stopped_while_it_merged(stopped, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("coredata.preprocess.run.merge", full)
+        with pytest.raises(OSError, match="No space left on device"):
+            go_on(stopped)
+    assert stopped.output_bytes() == {}
+    assert go_on(stopped).shards_reused == 10
+    assert len(stopped.texts()) == 100
+
+
 def test_a_stopped_run_behind_a_url(corpus):
     (corpus.directory / "stop").touch()
     path = corpus.write_rows("in.jsonl", ROWS)

@@ -7,6 +7,7 @@ from coredata.formats import IndexedDataset
 from coredata.preprocess import PreprocessError
 from coredata.text import demo_tokenizer
 from coredata.tools import preprocess as command
+from coredata.tools.main import main
 
 
 def run(*flags) -> int:
@@ -84,6 +85,18 @@ def test_nothing_written(corpus, tmp_path):
             *("--input", corpus, "--output-prefix", tmp_path / "out"),
             *("--tokenizer-type", "ByteTokenizer"),
         )
+
+
+def test_exit_codes_of_the_whole_command(corpus, tmp_path, capsys):
+    flags = ["preprocess", "--input", str(corpus), "--output-prefix", str(tmp_path / "out")]
+    flags += ["--tokenizer-type", "ByteTokenizer"]
+    assert main(flags) == 0
+    corpus.write_text('{"text": ""}\n')
+    assert main(flags) == 2
+    assert "coredata preprocess: no token was written" in capsys.readouterr().err
+    corpus.write_text("bad\n")
+    assert main(flags) == 2
+    assert "in.jsonl, line 1, byte 0: not JSON" in capsys.readouterr().err
 
 
 def test_tokenizer_files_and_end_token_by_name(corpus, tmp_path):
