@@ -118,7 +118,7 @@ def test_a_rank_that_raises_fails_all(cache, failing):
 
 @pytest.mark.parametrize("lost", [0, 2])
 def test_a_rank_that_hangs_up_is_noticed(lost):
-    ranks = connect_ranks(3)  # no timeout: it is the closed pipe that is noticed
+    ranks = connect_ranks(3, timeout=20)  # but it is the closed pipe that is noticed
 
     def one(member):
         if member.rank == lost:
