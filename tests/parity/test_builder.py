@@ -212,3 +212,22 @@ def test_caches(prefixes, process_group, case):
         before = stamps_in(mine), stamps_in(its)
         compare(build_ours(case, prefixes, its), build_theirs(case, prefixes, mine))
         assert (stamps_in(mine), stamps_in(its)) == before
+
+
+@pytest.mark.parametrize(("surplus", "refused"), [(0.005, True), (1.0, False)])
+def test_many_small_weights(prefixes, tmp_path, surplus, refused):
+    copies = [str(tmp_path / Path(prefix).name) for prefix in prefixes]
+    for prefix, copy in zip(prefixes, copies, strict=True):
+        for end in (".bin", ".idx"):
+            Path(copy + end).symlink_to(prefix + end)
+    options = {
+        "random_seed": 1,
+        "sequence_length": 64,
+        "mid_level_dataset_surplus": surplus,
+        "blend": ([0] + [1] * 100, [0.9] + [0.001] * 100),
+        "split": "1",
+    }
+    case = options, [100, 0, 0]
+    ours, theirs = build_ours(case, copies, None), build_theirs(case, copies, None)
+    assert isinstance(theirs, IndexError) == refused
+    compare(ours, theirs)
