@@ -32,9 +32,8 @@ class IndexedDatasetBuilder:
 
         with IndexedDatasetBuilder("corpus", dtype=best_dtype(vocab_size)) as builder:
             builder.add_document([1, 2, 3, 4], lengths=[3, 1])
-            builder.finalize()
 
-    Leaving the `with` block without `finalize`, by an exception or not, discards everything.
+    The end of the `with` block finalizes; an exception that leaves it discards everything.
 
     Args:
         bin_path: the `.bin` file, or the prefix of the pair; a path or URL.
@@ -204,7 +203,11 @@ class IndexedDatasetBuilder:
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.abort()
+        try:
+            if exc_type is None and self._bin is not None:
+                self.finalize()
+        finally:
+            self.abort()
 
     def _pending(self) -> PendingFile:
         if self._bin is None:

@@ -18,7 +18,6 @@ def write_corpus(prefix: Path, tokens: int) -> None:
             flat = rng.integers(0, 256, int(lengths.sum()), dtype=np.uint16)
             builder.add_documents(flat, lengths)
             written += flat.size
-        builder.finalize()
 
 
 def row(directory: Path, batch: int, sequence_length: int, tokens: int, **options: bool) -> Row:

@@ -56,6 +56,7 @@ def test_the_same_bytes_as_a_local_file(url, tmp_path):
 def test_an_aborted_writer_leaves_nothing(url, tmp_path):
     with IndexedDatasetBuilder(url) as builder:
         builder.add_document([1], [1])
+        builder.abort()
     assert not IndexedDataset.exists(url)
     assert os.listdir(tmp_path / "files") == []
     with pytest.raises(MissingFileError, match=r"x\.bin and .*x\.idx do not exist"):

@@ -34,6 +34,7 @@ def content(prefix):
 def builder(tmp_path):
     with IndexedDatasetBuilder(tmp_path / "x", np.uint16) as builder:
         yield builder
+        builder.abort()
 
 
 # Ways to say the same

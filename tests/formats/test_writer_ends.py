@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from coredata.formats import (
+    DocumentIndexError,
     IndexedDataset,
     IndexedDatasetBuilder,
     IndexedDatasetError,
@@ -28,6 +29,7 @@ def content(prefix):
 def builder(tmp_path):
     with IndexedDatasetBuilder(tmp_path / "x", np.uint16) as builder:
         yield builder
+        builder.abort()
 
 
 def test_nothing_is_visible_before_the_end(builder, tmp_path):
@@ -50,11 +52,28 @@ def test_an_aborted_writer_leaves_nothing(tmp_path, error):
     assert names(tmp_path) == []
 
 
-def test_leaving_without_finalize_discards_everything(tmp_path):
+def test_the_end_of_the_block_finalizes(tmp_path):
     with IndexedDatasetBuilder(tmp_path / "x") as builder:
         builder.add_document([1], [1])
+        assert [name for name in names(tmp_path) if not name.endswith(".tmp")] == []
+    assert names(tmp_path) == ["x.bin", "x.idx"]
+    assert content(tmp_path / "x") == ([[1]], [0, 1])
+
+
+def test_a_block_that_aborts_leaves_nothing(tmp_path):
+    with IndexedDatasetBuilder(tmp_path / "x") as builder:
+        builder.add_document([1], [1])
+        builder.abort()
     assert names(tmp_path) == []
-    builder.abort()
+
+
+def test_a_block_that_leaves_a_document_open_is_refused_and_leaves_nothing(tmp_path):
+    with (
+        pytest.raises(DocumentIndexError, match="call end_document"),
+        IndexedDatasetBuilder(tmp_path / "x") as builder,
+    ):
+        builder.add_item([1])
+    assert names(tmp_path) == []
 
 
 def test_an_aborted_writer_leaves_the_old_files(write, prefix):
