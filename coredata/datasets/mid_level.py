@@ -29,8 +29,6 @@ class MidLevelDataset(Dataset, Protocol):
 class MidLevelDatasetClass(Protocol):
     """The class of a `MidLevelDataset`, or anything that acts like one."""
 
-    __name__: str
-
     def numel_low_level_dataset(self, low_level_dataset: Any) -> int:
         """How many elements a source has, of the kind that is split into train, valid and test."""
         ...
