@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         BlendedMegatronDatasetBuilder,
         GPTDataset,
         GPTDatasetConfig,
+        GPTFIMDataset,
+        GPTFIMDatasetConfig,
         MockGPTDataset,
     )
     from coredata.formats import IndexedDataset, IndexedDatasetBuilder
@@ -39,6 +41,8 @@ _ROOM_OF = {
     "BlendedMegatronDatasetBuilder": "datasets",
     "GPTDataset": "datasets",
     "GPTDatasetConfig": "datasets",
+    "GPTFIMDataset": "datasets",
+    "GPTFIMDatasetConfig": "datasets",
     "MockGPTDataset": "datasets",
     "IndexedDataset": "formats",
     "IndexedDatasetBuilder": "formats",
@@ -56,6 +60,8 @@ __all__ = [
     "BlendedMegatronDatasetBuilder",
     "GPTDataset",
     "GPTDatasetConfig",
+    "GPTFIMDataset",
+    "GPTFIMDatasetConfig",
     "GlobalBatchSampler",
     "IndexedDataset",
     "IndexedDatasetBuilder",
@@ -67,10 +73,12 @@ __all__ = [
     "load_tokenizer",
 ]
 
+
 def __getattr__(name: str) -> Any:
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'coredata' has no attribute {name!r}; it has: {__all__}")
     return getattr(import_module(f"coredata.{_ROOM_OF[name]}"), name)
+
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -7,12 +7,36 @@ jaxtyping (it is a test dependency) they mean the plain array type.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float32, Float64, Int, Int8, Int16, Int32, Int64, Integer, Shaped
-    from jaxtyping import UInt8, UInt32
+    from jaxtyping import (
+        Bool,
+        Float32,
+        Float64,
+        Int,
+        Int8,
+        Int16,
+        Int32,
+        Int64,
+        Integer,
+        Shaped,
+        UInt8,
+        UInt32,
+    )
 else:
     try:
-        from jaxtyping import Bool, Float32, Float64, Int, Int8, Int16, Int32, Int64, Integer
-        from jaxtyping import Shaped, UInt8, UInt32
+        from jaxtyping import (
+            Bool,
+            Float32,
+            Float64,
+            Int,
+            Int8,
+            Int16,
+            Int32,
+            Int64,
+            Integer,
+            Shaped,
+            UInt8,
+            UInt32,
+        )
     except ModuleNotFoundError:
 
         class _Plain:

@@ -151,7 +151,11 @@ assert (np.asarray(batch["tokens"]) == train.get_batch(np.arange(8))["tokens"]).
 @pytest.mark.slow
 def test_s3(desk, s3_environment):
     (_, bash, _), (_, python, _) = SECTIONS["5. S3, and anything else fsspec knows"]
-    upload = "import s3fs; f = s3fs.S3FileSystem(); f.mkdir('corpora'); f.put('corpus.jsonl', 'corpora/')"
+    upload = """
+import s3fs
+s3fs.S3FileSystem().mkdir("corpora")
+s3fs.S3FileSystem().put("corpus.jsonl", "corpora/")
+"""
     run([sys.executable, "-c", upload], desk, s3_environment)
     run(["bash", "-euc", bash], desk, s3_environment)
     out = run([sys.executable, "-c", python + "print(len(tokens))"], desk, s3_environment)

@@ -4,6 +4,8 @@ from coredata.datasets.blended import BlendedDataset
 from coredata.datasets.builder import BlendedMegatronDatasetBuilder
 from coredata.datasets.builder_parts import EmptySplitError
 from coredata.datasets.config import BlendedMegatronDatasetConfig
+from coredata.datasets.fim import GPTFIMDataset
+from coredata.datasets.fim_config import GPTFIMDatasetConfig
 from coredata.datasets.gpt import GPTDataset
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.index_cache import IndexCache, IndexCacheError, IndexCacheWarning
@@ -33,6 +35,8 @@ __all__ = [
     "EmptySplitError",
     "GPTDataset",
     "GPTDatasetConfig",
+    "GPTFIMDataset",
+    "GPTFIMDatasetConfig",
     "IndexCache",
     "IndexCacheError",
     "IndexCacheWarning",
