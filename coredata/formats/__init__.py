@@ -1,4 +1,7 @@
-"""What is in a file: token files (`.bin` with `.idx`), read, written, merged and verified."""
+"""What is in a file: token files (`.bin` with `.idx`), and rows of text and conversations.
+
+Token files are read, written, merged and verified; rows (JSON lines, parquet) are read by number.
+"""
 
 from coredata.formats.dtypes import DType, best_dtype
 from coredata.formats.errors import (
@@ -18,6 +21,11 @@ from coredata.formats.layout import sequence_pointers, write_index
 from coredata.formats.merging import merge
 from coredata.formats.pair import has_modes
 from coredata.formats.paths import get_bin_path, get_idx_path
+from coredata.formats.row_source import JoinedRows, RowSource
+from coredata.formats.row_source_lines import JsonLinesSource
+from coredata.formats.row_source_open import open_rows
+from coredata.formats.row_source_parquet import ParquetSource
+from coredata.formats.rows import RowError
 from coredata.formats.verify import Verified, verify_indexed
 from coredata.formats.writer import IndexedDatasetBuilder
 
@@ -29,8 +37,13 @@ __all__ = [
     "IndexedDataset",
     "IndexedDatasetBuilder",
     "IndexedDatasetError",
+    "JoinedRows",
+    "JsonLinesSource",
     "MagicError",
     "MissingFileError",
+    "ParquetSource",
+    "RowError",
+    "RowSource",
     "SequenceLengthError",
     "SequencePointerError",
     "TokenError",
@@ -41,6 +54,7 @@ __all__ = [
     "get_idx_path",
     "has_modes",
     "merge",
+    "open_rows",
     "sequence_pointers",
     "verify_indexed",
     "write_index",
