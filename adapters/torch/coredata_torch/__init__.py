@@ -1,1 +1,46 @@
-"""PyTorch on top of coredata: datasets, batch samplers, loaders and ranks. Nothing here yet."""
+"""PyTorch on top of coredata: datasets, batch samplers, loaders, ranks, parallel reading.
+
+build_pretraining_data_loader, build_train_valid_test_data_iterators     a run's loaders
+PretrainingDataLoader                                                    one loader
+TorchDataset, TorchBatchSampler, collate                                 for any DataLoader
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "coredata_torch needs PyTorch, which is not installed: pip install 'coredata[torch]'",
+        name="torch",
+    ) from error
+
+from coredata_torch.agreement import PlanMismatchError, check_agreement
+from coredata_torch.build import (
+    DataIterators,
+    build_pretraining_data_loader,
+    build_train_valid_test_data_iterators,
+)
+from coredata_torch.config import LoaderConfig
+from coredata_torch.loader import PretrainingDataLoader
+from coredata_torch.ragged import PaddedToLongest, stack_samples
+from coredata_torch.samplers import TorchBatchSampler
+from coredata_torch.tensors import as_tensors
+from coredata_torch.view import FetchedBatch, TorchDataset, collate
+
+__all__ = [
+    "DataIterators",
+    "FetchedBatch",
+    "LoaderConfig",
+    "PaddedToLongest",
+    "PlanMismatchError",
+    "PretrainingDataLoader",
+    "TorchBatchSampler",
+    "TorchDataset",
+    "as_tensors",
+    "build_pretraining_data_loader",
+    "build_train_valid_test_data_iterators",
+    "check_agreement",
+    "collate",
+    "stack_samples",
+]

@@ -1,0 +1,196 @@
+"""The loaders of a training run, as Megatron-LM's functions of these names make them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coredata.datasets.ranks import Ranks
+from coredata_torch.agreement import check_agreement
+from coredata_torch.config import LoaderConfig
+from coredata_torch.loader import PretrainingDataLoader
+
+Provider = Callable[[Sequence[int | None]], Sequence[Any]]
+"""Sizes of train, valid and test -> the three datasets, as the builder gives them."""
+
+
+def build_pretraining_data_loader(
+    dataset: Any,
+    consumed_samples: int,
+    *,
+    config: LoaderConfig,
+    validation: bool = False,
+    repeat: bool = False,
+    ranks: Ranks | None = None,
+) -> Any:
+    """The loader of one dataset.
+
+    Args:
+        dataset: one of coredata's; None where there is none; with the external type, a loader.
+        consumed_samples: samples that all ranks together have consumed.
+        config: sizes, ranks, kind of loader.
+        validation: whether `config.full_validation` holds.
+        repeat: start again after the end.
+        ranks: processes that all build this loader here and shall agree on the dataset; None
+            compares nothing.
+
+    Returns:
+        A `PretrainingDataLoader`; None without a dataset; with the external type, the dataset.
+
+    Raises:
+        ValueError: a position or sizes that do not fit; the text says what would.
+        PlanMismatchError: processes have different datasets.
+    """
+    if dataset is None or config.dataloader_type == "external":
+        return dataset
+    if validation and config.full_validation is not None:
+        consumed_samples = 0
+    if ranks is not None:
+        check_agreement(ranks, dataset.fingerprint(), "dataset")
+    return PretrainingDataLoader(
+        dataset,
+        config.sampler(len(dataset), consumed_samples, validation=validation),
+        num_workers=config.num_workers,
+        start_method=config.start_method,
+        prefetch=config.prefetch,
+        pin_memory=config.pin_memory,
+        repeat=repeat,
+    )
+
+
+@dataclass(frozen=True)
+class DataIterators:
+    """What a training loop reads from. Unpacks into train, valid and test.
+
+    Attributes:
+        train: a loader, or None.
+        valid: a loader, a dict of them by name for several validation sets, or None.
+        test: a loader, or None.
+    """
+
+    train: Any
+    valid: Any
+    test: Any
+
+    def __iter__(self) -> Any:
+        """Train, valid and test."""
+        return iter((self.train, self.valid, self.test))
+
+    def loaders(self) -> dict[str, PretrainingDataLoader]:
+        """All loaders by name: "train", "valid" or "valid.NAME", "test"; external ones left out."""
+        named = {"train": self.train, "test": self.test}
+        if isinstance(self.valid, Mapping):
+            named.update((f"valid.{name}", loader) for name, loader in self.valid.items())
+        else:
+            named["valid"] = self.valid
+        return {k: v for k, v in named.items() if isinstance(v, PretrainingDataLoader)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of each loader, by name: every validation set has a counter of its own."""
+        return {name: loader.state_dict() for name, loader in self.loaders().items()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where a state was taken.
+
+        Raises:
+            ValueError: names that are not the same, or a state that does not fit its loader.
+        """
+        loaders = self.loaders()
+        if loaders.keys() != state_dict.keys():
+            raise ValueError(
+                f"the state has the loaders {sorted(state_dict)}, but here are {sorted(loaders)}; "
+                "name the validation sets as when it was saved"
+            )
+        for name, loader in loaders.items():
+            loader.load_state_dict(state_dict[name])
+
+    def close(self) -> None:
+        """Close all loaders."""
+        for loader in self.loaders().values():
+            loader.close()
+
+
+def build_train_valid_test_data_iterators(
+    provider: Provider,
+    sizes: Sequence[int | None],
+    *,
+    config: LoaderConfig,
+    consumed_train_samples: int = 0,
+    consumed_valid_samples: int | Mapping[str, int] = 0,
+    multiple_validation_sets: bool = False,
+    reads: bool = True,
+    ranks: Ranks | None = None,
+) -> DataIterators:
+    """The three (or more) iterators of a run.
+
+    Args:
+        provider: makes the datasets from `sizes`; for several validation sets the second is a dict
+            by name, or a list, whose names are "0", "1", ….
+        sizes: samples of train, valid and test; see `BlendedMegatronDatasetBuilder`.
+        config: sizes, ranks, kind of loaders.
+        consumed_train_samples: where training goes on.
+        consumed_valid_samples: where validation goes on; by name for several sets. Not used where
+            a whole set is read at every evaluation.
+        multiple_validation_sets: whether valid is several sets. Each of them, and with
+            `config.full_validation` a single one too, starts again after its end.
+        reads: whether this process reads at all. With tensor parallelism only rank 0 of a group
+            does, and the others have no iterators (see `BroadcastIterator`).
+        ranks: all processes that read, to compare their datasets; None compares nothing.
+
+    Raises:
+        ValueError: a provider that does not give three, one validation set where several were
+            announced or the reverse, counters that fit no set.
+        PlanMismatchError: processes have different datasets.
+    """
+    if not reads:
+        return DataIterators(None, None, None)
+    datasets = provider(sizes)
+    if len(datasets) != 3:
+        raise ValueError(f"the provider gave {len(datasets)} datasets, need train, valid and test")
+    train, valid, test = datasets
+    several = isinstance(valid, Mapping | list | tuple)
+    if several != multiple_validation_sets and valid is not None:
+        raise ValueError(
+            f"multiple_validation_sets is {multiple_validation_sets}, but the provider gave "
+            f"{f'{len(valid)} validation sets' if several else 'one validation set'}; set it to "
+            f"{several}"
+        )
+    repeat = multiple_validation_sets or config.full_validation is not None
+
+    def loader(dataset: Any, consumed: int, validation: bool = False) -> Any:
+        return build_pretraining_data_loader(
+            dataset,
+            consumed,
+            config=config,
+            validation=validation,
+            repeat=validation and repeat,
+            ranks=ranks,
+        )
+
+    if several:
+        named = valid if isinstance(valid, Mapping) else {str(i): v for i, v in enumerate(valid)}
+        counters = _counters(consumed_valid_samples, named)
+        valid_loaders: Any = {n: loader(v, counters[n], True) for n, v in named.items()}
+    elif isinstance(consumed_valid_samples, int):
+        valid_loaders = loader(valid, consumed_valid_samples, True)
+    else:
+        raise ValueError(
+            f"consumed_valid_samples is {consumed_valid_samples}, but there is one validation set; "
+            "give one number"
+        )
+    return DataIterators(loader(train, consumed_train_samples), valid_loaders, loader(test, 0))
+
+
+def _counters(consumed: int | Mapping[str, int], sets: Mapping[str, Any]) -> Mapping[str, int]:
+    if isinstance(consumed, int):
+        if consumed:
+            raise ValueError(
+                f"consumed_valid_samples is {consumed} for {len(sets)} validation sets, each of "
+                f"which has its own counter; give a dict with the keys {sorted(sets)}"
+            )
+        return dict.fromkeys(sets, 0)
+    if consumed.keys() != sets.keys():
+        raise ValueError(
+            f"consumed_valid_samples has counters for {sorted(consumed)}, but the validation sets "
+            f"are {sorted(sets)}; give each its counter, 0 for a new one"
+        )
+    return consumed

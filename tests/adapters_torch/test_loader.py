@@ -1,0 +1,248 @@
+import json
+import multiprocessing
+import pickle
+import random
+
+import numpy as np
+import pytest
+from coredata_torch import PaddedToLongest, PretrainingDataLoader
+
+from coredata.loading import BatchLoader, StateMismatchError
+from coredata.sampling import (
+    GlobalBatchSampler,
+    HybridCPMegatronPretrainingSampler,
+    MegatronFullValidationSampler,
+    MegatronPretrainingRandomSampler,
+    MegatronPretrainingSampler,
+    PaddedPretrainingSampler,
+)
+from coredata.testing import assert_resume_exact, assert_same_batch
+
+SAMPLERS = {
+    "sequential": lambda n: MegatronPretrainingSampler(n, 0, 3, 1, 2),
+    "sequential, all": lambda n: MegatronPretrainingSampler(n, 0, 3, 1, 2, drop_last=False),
+    "cyclic": lambda n: MegatronPretrainingRandomSampler(n, 0, 8, 1, 2, False),
+    "cyclic, shards": lambda n: MegatronPretrainingRandomSampler(n, 0, 8, 1, 2, True),
+    "hybrid": lambda n: HybridCPMegatronPretrainingSampler(n, 0, 2, 12, 1, 2),
+    "full validation": lambda n: MegatronFullValidationSampler(n, 1, 2),
+    "padded": lambda n: PaddedPretrainingSampler(n, 0, 5, 0, 2),
+    "global": lambda n: GlobalBatchSampler(n, 0, 8, drop_last=False),
+}
+STEPS = 20
+
+# From Python 3.12 on, forking beside threads warns; torch and numba have some.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+
+
+def arrays(batch):
+    return {name: tensor.numpy() for name, tensor in batch.items()}
+
+
+class Arrays:
+    """A loader whose batches are arrays."""
+
+    def __init__(self, loader):
+        self.loader = loader
+        self.state_dict, self.close = loader.state_dict, loader.close
+        self.load_state_dict = loader.load_state_dict
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return arrays(next(self.loader))
+
+
+def assert_equal_steps(loader, oracle, steps, what):
+    for step in range(steps):
+        expected = next(oracle, None)
+        batch = next(loader, None)
+        assert (batch is None) == (expected is None), f"{what}: one ended at step {step}"
+        if expected is None:
+            return
+        assert_same_batch(arrays(batch), expected, f"{what}, step {step}")
+        assert loader.state_dict() == oracle.state_dict()
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_gives_the_numpy_loaders_batches(gpt, name):
+    sampler = SAMPLERS[name](len(gpt))
+    with PretrainingDataLoader(gpt, sampler) as loader:
+        assert len(loader) == len(sampler)
+        assert_equal_steps(loader, BatchLoader(gpt, sampler, prefetch=0), 90, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "workers", "method"),
+    [
+        ("cyclic", 1, "fork"),
+        ("padded", 2, "fork"),
+        ("cyclic", 2, "spawn"),
+        ("hybrid", 1, "forkserver"),
+    ],
+)
+def test_workers_give_the_numpy_loaders_batches_and_resume_each_other(gpt, name, workers, method):
+    sampler = SAMPLERS[name](len(gpt))
+    stop = random.Random(f"{name} {workers} {method}").randrange(1, 12)
+    oracle = BatchLoader(gpt, sampler, prefetch=0)
+    with PretrainingDataLoader(gpt, sampler, num_workers=workers, start_method=method) as loader:
+        assert_equal_steps(loader, oracle, stop, f"{workers} {method}")
+        state = json.loads(json.dumps(loader.state_dict()))
+    for other, start in ((0, None), (2 if workers == 1 else 1, "fork")):
+        with (
+            PretrainingDataLoader(gpt, sampler, num_workers=other, start_method=start) as loader,
+            BatchLoader(gpt, sampler, prefetch=0) as again,
+        ):
+            loader.load_state_dict(state)
+            again.load_state_dict(state)
+            assert_equal_steps(loader, again, STEPS, f"{workers} {method}, then {other} workers")
+
+
+@pytest.mark.parametrize("prefetch", [0, 3])
+def test_resume_at_every_step(numbers, prefetch):
+    sampler = SAMPLERS["padded"](97)
+    assert_resume_exact(
+        lambda: Arrays(PretrainingDataLoader(numbers, sampler, prefetch=prefetch)), 12
+    )
+
+
+def test_it_goes_on_from_the_numpy_loader_and_back(gpt):
+    sampler = SAMPLERS["cyclic"](len(gpt))
+    numpy_loader = BatchLoader(gpt, sampler)
+    for _ in range(7):
+        next(numpy_loader)
+    with PretrainingDataLoader(gpt, sampler) as loader:
+        loader.load_state_dict(numpy_loader.state_dict())
+        next(loader)
+        next(numpy_loader)
+        numpy_loader.load_state_dict(loader.state_dict())
+        assert_equal_steps(loader, numpy_loader, 5, "after both")
+    numpy_loader.close()
+
+
+def test_an_end_a_rewind_and_a_seek(numbers):
+    with PretrainingDataLoader(numbers, MegatronPretrainingSampler(97, 80, 4, 0, 2)) as loader:
+        assert len(loader) == 2
+        first = [batch["tokens"][0, 0].item() for batch in loader]
+        assert first == [320, 352]
+        assert list(loader) == []
+        loader.rewind()
+        assert len(loader) == 2
+        loader.seek(8)
+        assert next(loader)["tokens"][0, 0].item() == 32
+        with pytest.raises(ValueError, match="consumed_samples: 98 of 97"):
+            loader.seek(98)
+        assert loader.consumed_samples == 16
+
+
+def test_repeat_starts_again_from_the_first_sample(numbers):
+    sampler = MegatronPretrainingSampler(97, 80, 8, 0, 1)
+    with PretrainingDataLoader(numbers, sampler, repeat=True) as loader:
+        assert [next(loader)["tokens"][0, 0].item() for _ in range(4)] == [320, 352, 0, 32]
+        assert loader.consumed_samples == 16
+        loader.load_state_dict({**loader.state_dict(), "consumed_samples": 97})
+        assert next(loader)["tokens"][0, 0].item() == 0
+
+
+def test_repeat_of_nothing_ends(numbers):
+    sampler = MegatronPretrainingSampler(97, 0, 100, 0, 1)
+    assert list(PretrainingDataLoader(numbers, sampler, repeat=True)) == []
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_failed_batch_is_tried_again(broken, workers):
+    sampler = MegatronPretrainingSampler(97, 0, 4, 0, 1)
+    with PretrainingDataLoader(
+        broken, sampler, num_workers=workers, start_method="fork" if workers else None
+    ) as loader:
+        next(loader)
+        next(loader)
+        for _ in range(2):
+            with pytest.raises(OSError, match="the disk is gone"):
+                next(loader)
+            assert loader.consumed_samples == 8
+        broken.works = True
+        assert next(loader)["tokens"][0, 0].item() == 32
+
+
+def test_use_after_close(numbers):
+    loader = PretrainingDataLoader(numbers, MegatronPretrainingSampler(97, 0, 4, 0, 1))
+    next(loader)
+    loader.close()
+    loader.close()
+    assert loader.closed
+    with pytest.raises(RuntimeError, match=r"closed \(at consumed_samples=4\). Make another one"):
+        next(loader)
+    with pytest.raises(RuntimeError, match="closed, so its position cannot be changed"):
+        loader.rewind()
+    assert loader.state_dict()["consumed_samples"] == 4
+
+
+def test_a_state_of_other_data_is_refused(numbers, other_numbers):
+    sampler = MegatronPretrainingSampler(97, 0, 4, 0, 1)
+    state = PretrainingDataLoader(other_numbers, sampler).state_dict()
+    with pytest.raises(StateMismatchError, match='name: the state has "other"'):
+        PretrainingDataLoader(numbers, sampler).load_state_dict(state)
+    cyclic = SAMPLERS["cyclic"](97)
+    with pytest.raises(StateMismatchError, match=r"order\.order"):
+        PretrainingDataLoader(other_numbers, cyclic).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"num_workers": -1}, "num_workers is -1"),
+        ({"prefetch": -1}, "prefetch -1; expected 0 or more"),
+        ({"num_workers": 2, "prefetch": 0}, "a prefetch of at least 1, such as 2"),
+        ({"start_method": "threads"}, "expected one of fork, spawn, forkserver"),
+    ],
+)
+def test_options_out_of_range(numbers, options, text):
+    sampler = MegatronPretrainingSampler(97, 0, 4, 0, 1)
+    with pytest.raises(ValueError, match=text):
+        PretrainingDataLoader(numbers, sampler, **options)
+
+
+def test_a_pickled_copy_goes_on_by_itself(numbers):
+    with PretrainingDataLoader(numbers, MegatronPretrainingSampler(97, 0, 4, 0, 1)) as loader:
+        next(loader)
+        with pickle.loads(pickle.dumps(loader)) as copy:
+            assert next(copy)["tokens"][0, 0].item() == 16
+        assert next(loader)["tokens"][0, 0].item() == 16
+
+
+def _next_in_a_fork(loader, pipe):
+    try:
+        next(loader)
+    except RuntimeError as error:
+        pipe.send(str(error))
+
+
+def test_a_fork_of_a_reading_loader_says_so(numbers):
+    ours, theirs = multiprocessing.Pipe()
+    with PretrainingDataLoader(numbers, MegatronPretrainingSampler(97, 0, 4, 0, 1)) as loader:
+        next(loader)
+        child = multiprocessing.get_context("fork").Process(
+            target=_next_in_a_fork, args=(loader, theirs)
+        )
+        child.start()
+        assert ours.poll(20)
+        assert "make one in each process" in ours.recv()
+        child.join(20)
+        assert next(loader)["tokens"][0, 0].item() == 16
+
+
+def test_samples_of_different_lengths(ragged):
+    sampler = MegatronPretrainingSampler(20, 0, 3, 0, 1)
+    with PretrainingDataLoader(PaddedToLongest(ragged), sampler) as loader:
+        shapes = [tuple(batch["tokens"].shape) for batch in loader]
+    assert shapes == [(3, 3), (3, 5), (3, 4), (3, 5), (3, 5), (3, 3)]
+
+
+def test_a_change_to_a_batch_shows_nowhere_else(numbers):
+    with PretrainingDataLoader(numbers, MegatronPretrainingSampler(97, 0, 4, 0, 1)) as loader:
+        next(loader)["tokens"].fill_(0)
+        loader.rewind()
+        assert next(loader)["tokens"][0].tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(numbers[0]["tokens"], [0, 1, 2, 3])
