@@ -21,7 +21,16 @@ from coredata.datasets.ranks import (
 )
 from coredata.datasets.ranks_pipes import PipeRanks, connect_ranks
 from coredata.datasets.report import DatasetReport, Report, SplitReport, usage_report
+from coredata.datasets.rows import Conversations, ItemList, ItemSource, open_conversations
+from coredata.datasets.rows_batch import stack_samples, unstack_samples
+from coredata.datasets.rows_loss import LossCounts
+from coredata.datasets.rows_show import show_sample
+from coredata.datasets.sft import SFTDataset
+from coredata.datasets.sft_config import SFTDatasetConfig, VarlenDatasetConfig
+from coredata.datasets.sft_mock import MockSFTDataset
 from coredata.datasets.sources import ArraySource
+from coredata.datasets.varlen import VarlenDataset, longest_sample
+from coredata.datasets.varlen_mock import MockVarlenDataset
 
 __all__ = [
     "PADDING",
@@ -30,6 +39,7 @@ __all__ = [
     "BlendedDataset",
     "BlendedMegatronDatasetBuilder",
     "BlendedMegatronDatasetConfig",
+    "Conversations",
     "Dataset",
     "DatasetReport",
     "EmptySplitError",
@@ -40,20 +50,34 @@ __all__ = [
     "IndexCache",
     "IndexCacheError",
     "IndexCacheWarning",
+    "ItemList",
+    "ItemSource",
+    "LossCounts",
     "MidLevelDataset",
     "MidLevelDatasetClass",
     "MockGPTDataset",
     "MockGPTLowLevelDataset",
+    "MockSFTDataset",
+    "MockVarlenDataset",
     "PipeRanks",
     "RankFailedError",
     "RankLostError",
     "Ranks",
     "Report",
+    "SFTDataset",
+    "SFTDatasetConfig",
     "Sample",
     "SingleProcess",
     "SplitReport",
     "TokenSource",
+    "VarlenDataset",
+    "VarlenDatasetConfig",
     "build_in_turn",
     "connect_ranks",
+    "longest_sample",
+    "open_conversations",
+    "show_sample",
+    "stack_samples",
+    "unstack_samples",
     "usage_report",
 ]

@@ -1,7 +1,7 @@
 """Conversations as bytes: the chat tokenizer that needs no file and no template."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,13 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True)
-class ByteConversationTokenizer:
-    """Each turn is the token of its role, the bytes of its content, and `<|end|>`.
+class ByteConversationTokenizer(ByteTokenizer):
+    """A `ByteTokenizer` for conversations too.
 
-    The loss counts on the content and the end of assistant turns.
-
-    Attributes:
-        tokenizer: has the tokens `<|system|>`, `<|user|>`, `<|assistant|>`, `<|tool|>` and
-            `<|end|>`.
+    Each turn is the token of its role, the bytes of its content, and `<|end|>`. The loss counts on
+    the content and the end of assistant turns. The special tokens must include `<|system|>`,
+    `<|user|>`, `<|assistant|>`, `<|tool|>` and `<|end|>`, as they do by default.
     """
-
-    tokenizer: ByteTokenizer = field(default_factory=ByteTokenizer)
 
     def tokenize_conversation(
         self, messages: Sequence[Mapping[str, Any]]
@@ -48,15 +44,16 @@ class ByteConversationTokenizer:
                 raise ValueError(
                     f"message {turn}: content is of type {type(content).__name__}, need a string"
                 )
-            text = [*self.tokenizer.encode(content), end]
+            text = [*self.encode(content), end]
             ids += [self._token(f"<|{role}|>"), *text]
             targets += [IGNORED, *(text if role == "assistant" else [IGNORED] * len(text))]
         return np.array(ids, np.int64), np.array(targets, np.int64)
 
     def _token(self, name: str) -> int:
-        token = self.tokenizer.token_id(name)
+        token = self.token_id(name)
         if token is None:
             raise ValueError(
-                f"the ByteTokenizer has no token {name}; give it special_tokens with {name!r}"
+                f"this ByteConversationTokenizer has no token {name}; give it special_tokens with "
+                f"{name!r}"
             )
         return token

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from coredata.text import ByteTokenizer
+from coredata.text import Tokenizer
 from coredata.text.byte_conversation import ByteConversationTokenizer
 from coredata.text.conversation_protocol import ConversationTokenizer
 
@@ -34,6 +34,7 @@ def test_no_messages_give_no_tokens() -> None:
 def test_it_is_a_conversation_tokenizer_and_travels() -> None:
     tokenizer = pickle.loads(pickle.dumps(ByteConversationTokenizer()))
     assert isinstance(tokenizer, ConversationTokenizer)
+    assert isinstance(tokenizer, Tokenizer)
     assert tokenizer == ByteConversationTokenizer()
 
 
@@ -50,6 +51,6 @@ def test_content_that_is_no_string_is_refused() -> None:
 
 
 def test_a_missing_end_token_is_named() -> None:
-    tokenizer = ByteConversationTokenizer(ByteTokenizer(special_tokens={"<|user|>": 264}))
-    with pytest.raises(ValueError, match=r"no token <\|end\|>; give it special_tokens"):
+    tokenizer = ByteConversationTokenizer(special_tokens={"<|user|>": 264})
+    with pytest.raises(ValueError, match=r"no token <\|end\|>; give it special_tokens with"):
         tokenizer.tokenize_conversation([{"role": "user", "content": "a"}])

@@ -48,7 +48,7 @@ def expected(case, number):
 
 def tokenized(item):
     if isinstance(item, str):
-        ids = np.array(TOKENIZER.tokenizer.encode(item), np.int64)
+        ids = np.array(TOKENIZER.encode(item), np.int64)
         return Tokenized(ids, ids)
     return Tokenized(*TOKENIZER.tokenize_conversation(item))
 
