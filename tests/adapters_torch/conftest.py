@@ -1,7 +1,13 @@
 """Small datasets whose batches tell where they come from."""
 
+import multiprocessing
+import os
+from contextlib import suppress
+
 import numpy as np
 import pytest
+import torch
+import torch.distributed as dist
 
 from coredata.testing import ArrayDataset, numbered_dataset
 from coredata.testing.golden_gpt import golden_gpt_dataset
@@ -83,3 +89,65 @@ def broken(numbers):
 @pytest.fixture
 def other_numbers():
     return ArrayDataset({"tokens": np.zeros((97, 4), np.int64)}, "other")
+
+
+@pytest.fixture
+def run_ranks(tmp_path):
+    """Run `function(rank, *args)` in that many real processes joined by gloo; their results.
+
+    A process that raises gives its exception. One that ends otherwise gives its exit code.
+    """
+
+    def run(function, world_size, *args, timeout=60):
+        context = multiprocessing.get_context("fork")
+        (tmp_path / "meeting").unlink(missing_ok=True)
+        pipes = [context.Pipe(duplex=False) for _ in range(world_size)]
+        children = [
+            context.Process(
+                target=_child,
+                args=(function, rank, world_size, f"file://{tmp_path}/meeting", pipes, args),
+                daemon=True,
+            )
+            for rank in range(world_size)
+        ]
+        for child in children:
+            child.start()
+        for _, theirs in pipes:
+            theirs.close()
+        try:
+            both = zip(pipes, children, strict=True)
+            return [_result(ours, child, timeout) for (ours, _), child in both]
+        finally:
+            for child in children:
+                child.kill()
+                child.join()
+
+    return run
+
+
+def _result(pipe, child, timeout):
+    if not pipe.poll(timeout):
+        raise TimeoutError(f"{child.name} gave no result within {timeout} s")
+    try:
+        return pipe.recv()
+    except EOFError:
+        child.join()
+        return child.exitcode
+
+
+def _child(function, rank, world_size, meeting, pipes, args):
+    for number, (ours, theirs) in enumerate(pipes):
+        ours.close()
+        if number != rank:
+            theirs.close()
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world_size)
+    try:
+        result = function(rank, *args)
+    except Exception as error:
+        result = error
+    pipes[rank][1].send(result)
+    with suppress(RuntimeError):  # The others may have failed, or ended.
+        dist.barrier()
+    os._exit(0)

@@ -16,6 +16,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from coredata_torch.agreement import PlanMismatchError, check_agreement
+from coredata_torch.broadcast import BroadcastIterator, ReaderFailedError
 from coredata_torch.build import (
     DataIterators,
     build_pretraining_data_loader,
@@ -24,23 +25,28 @@ from coredata_torch.build import (
 from coredata_torch.config import LoaderConfig
 from coredata_torch.loader import PretrainingDataLoader
 from coredata_torch.ragged import PaddedToLongest, stack_samples
+from coredata_torch.ranks import TorchRanks, torch_ranks
 from coredata_torch.samplers import TorchBatchSampler
 from coredata_torch.tensors import as_tensors
 from coredata_torch.view import FetchedBatch, TorchDataset, collate
 
 __all__ = [
+    "BroadcastIterator",
     "DataIterators",
     "FetchedBatch",
     "LoaderConfig",
     "PaddedToLongest",
     "PlanMismatchError",
     "PretrainingDataLoader",
+    "ReaderFailedError",
     "TorchBatchSampler",
     "TorchDataset",
+    "TorchRanks",
     "as_tensors",
     "build_pretraining_data_loader",
     "build_train_valid_test_data_iterators",
     "check_agreement",
     "collate",
     "stack_samples",
+    "torch_ranks",
 ]

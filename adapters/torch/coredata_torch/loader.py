@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, final
 
@@ -186,11 +187,10 @@ class PretrainingDataLoader(Iterator[Tensors]):
                 "this PretrainingDataLoader was forked while it was reading, and its threads and "
                 "workers stayed behind; make one in each process, or fork before the first next"
             )
-        try:
+        with ExitStack() as failure:
+            failure.callback(self._halt)
             consumed, batch = next(self._source)
-        except BaseException:
-            self._halt()
-            raise
+            failure.pop_all()
         self._consumed = consumed
         return batch
 
