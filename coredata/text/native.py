@@ -135,6 +135,18 @@ class NativeTokenizer(ABC):
         lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
         return np.concatenate([np.empty(0, dtype=np.int32), *parts]), lengths
 
+    def encode_with_offsets(
+        self, text: str
+    ) -> tuple[Int64[np.ndarray, " tokens"], Int64[np.ndarray, "tokens 2"]]:
+        """Ids of one text, and the characters (start, stop) that each comes from.
+
+        Raises:
+            LoneSurrogateError: it has no UTF-8 form.
+        """
+        encoding = _encoding(self._opened().encode, text, None)
+        offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+        return np.array(encoding.ids, dtype=np.int64), offsets
+
     def decode(self, ids: Iterable[SupportsIndex]) -> str:
         """Text of `ids`, special tokens by their names; ids outside the vocabulary have no text."""
         known = [token for token in map(index, ids) if token >= 0]
@@ -143,6 +155,11 @@ class NativeTokenizer(ABC):
     def token_id(self, name: str) -> int | None:
         """Id of the token written `name`, None if there is none."""
         return self._opened().token_to_id(name)
+
+    @property
+    def special_vocabulary(self) -> dict[str, int]:
+        """Text -> id of all tokens that the files mark special, whatever their role."""
+        return dict(self._vocabulary().special)
 
     def _vocabulary(self) -> Vocabulary:
         native = self._opened()
@@ -185,8 +202,12 @@ class NativeTokenizer(ABC):
 
 
 def _ids(encode: Callable[..., Any], text: str, number: int | None) -> list[int]:
+    return _encoding(encode, text, number).ids
+
+
+def _encoding(encode: Callable[..., Any], text: str, number: int | None) -> Any:
     try:
-        return encode(text, add_special_tokens=False).ids
+        return encode(text, add_special_tokens=False)
     except TypeError as error:
         problem = lone_surrogate_error(text, number) if isinstance(text, str) else None
         raise problem or error from None
