@@ -214,8 +214,8 @@ MARKED_OTHERWISE = {
     "qwen3_6": "<think>",
     "qwen3_8": "<think>",
 }
-"""What the marks of these leave out or include besides, where turns begin or end. Some count what is
-part of the generation prompt, some leave out the line's end after a turn."""
+"""What the marks of these leave out or include besides, where turns begin or end. Some count what
+belongs to the generation prompt, some leave out the white space between turns."""
 
 
 @pytest.mark.slow
@@ -234,7 +234,7 @@ def test_growing_prefixes_find_what_generation_marks_say(ours, theirs):
             assert re.search("differently from the whole|leaves out", error), error
             continue
         differs = (targets != -100) != np.array(want[1], bool)
-        rest = ours.decode(ids[differs]).replace(MARKED_OTHERWISE.get(name, "\n"), "").strip("\n")
+        rest = ours.decode(ids[differs]).replace(MARKED_OTHERWISE.get(name, "\n"), "").strip()
         assert rest == "", (name, label, rest)
         compared.add((name, label))
     assert len(compared) > 100
