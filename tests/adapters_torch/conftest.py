@@ -106,7 +106,6 @@ def run_ranks(tmp_path):
             context.Process(
                 target=_child,
                 args=(function, rank, world_size, f"file://{tmp_path}/meeting", pipes, args),
-                daemon=True,
             )
             for rank in range(world_size)
         ]
