@@ -1,4 +1,4 @@
-"""The rows of a JSON-lines file by number."""
+"""The rows of a file of JSON lines, or of one JSON array, by number."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,9 @@ from coredata.formats.rows_streams import is_compressed
 
 @final
 class JsonLinesSource(RowSource):
-    """Rows of a JSON-lines file, found by an index of byte offsets.
+    """Rows of a file of JSON lines, found by an index of byte offsets.
+
+    A file whose first character is a square bracket is one JSON array of objects, each a row.
 
     The constructor goes through the file once (see `index_lines`), unless it is given the index.
     A compressed file (.gz, .zst) is decompressed into a temporary file that has no name, once in
@@ -22,14 +24,14 @@ class JsonLinesSource(RowSource):
 
     Args:
         path: a local path or any URL.
-        skip_bad_rows: leave out and count lines that are no JSON objects, instead of an error.
+        skip_bad_rows: leave out and count rows that are no JSON objects, instead of an error.
         index: the index of this very file, if there is one.
         mmap: map a local file, or read it by position.
         storage_options: for a URL.
 
     Raises:
-        RowError: a bad line; the text names file, line, byte and reason.
-        DamagedFileError: a file that is no JSON lines.
+        RowError: a bad row; the text names file, line, byte and reason.
+        DamagedFileError: a file that is neither JSON lines nor an array of objects.
     """
 
     def __init__(
@@ -65,19 +67,25 @@ class JsonLinesSource(RowSource):
 
     def __getitem__(self, row: int) -> Row:
         check_row(row, len(self), self.path)
-        start, end = self.index.starts[row : row + 2].tolist()
-        data, newline, _ = self._opened().read(start, end - start).partition(b"\n")
+        index = self.index
+        start = int(index.starts[row])
+        if index.is_array:
+            data = self._opened().read(start, int(index.ends[row]) - start)
+        else:
+            data = self._opened().read(start, int(index.starts[row + 1]) - start)
+            data = data.partition(b"\n")[0]
         try:
-            return parse_object(Line(row, start, data, bool(newline) or row + 1 < len(self)))
+            return parse_object(Line(row, start, data, True))
         except RowError as error:
             raise RowError(
-                f"{self.where(row)}: {error}. It was another line when the file was indexed; do "
+                f"{self.where(row)}: {error}. It was another row when the file was indexed; do "
                 "not change files that are in use"
             ) from error
 
     def where(self, row: int) -> str:
-        """File and line number."""
-        return f"{self.path}, line {self.index.line_number(row)}"
+        """File and line number (in a JSON array, number of the element), counted from 1."""
+        called = "element" if self.index.is_array else "line"
+        return f"{self.path}, {called} {self.index.line_number(row)}"
 
     def narrowed(self, columns: Sequence[str]) -> "JsonLinesSource":
         """Itself: lines are read whole."""

@@ -25,8 +25,8 @@ def open_rows(
 ) -> RowSource:
     """The rows of `path`: a file, files that a pattern matches, or `owner/repo` on the Hub.
 
-    Names that end in .parquet or .pq are parquet; all else is JSON lines, plain or compressed
-    (.gz, .zst).
+    Names that end in .parquet or .pq are parquet; all else is JSON lines, or one JSON array of
+    objects, plain or compressed (.gz, .zst).
 
     Args:
         path: a local path, a pattern, any URL, or `owner/repo`: the train split of a data set.
