@@ -153,6 +153,15 @@ def test_a_template_cannot_get_at_what_is_no_plain_value():
         say(USER, variables={"f": lambda: 1})
 
 
+def test_a_template_cannot_get_at_what_a_text_can_do_besides():
+    class Loud(str):
+        def shout(self):
+            return "!"
+
+    with pytest.raises(ChatTemplateError, match="'str object' has no attribute 'shout'"):
+        say({"role": "user", "content": Loud("a")}, source="{{ messages[0].content.shout() }}")
+
+
 def test_a_template_travels_and_compares():
     template = ChatTemplate(MARKED, "m", "2026-01-31")
     template.render([USER])
