@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from coredata.datasets.rows import Item, ItemSource
 from coredata.formats import RowError
 from coredata.text.conversation_protocol import ConversationTokenizer
@@ -32,7 +30,7 @@ def item_tokens(item: Item, tokenizer: Any, source: str) -> Tokenized:
     """
     try:
         if isinstance(item, str):
-            ids = np.asarray(tokenizer.encode(item), np.int64)
+            ids, _ = tokenizer.encode_batch([item])  # unlike encode, without an object a token
             return Tokenized(ids, ids)
         require_conversation_tokenizer(tokenizer)
         return check_tokenized(tokenizer.tokenize_conversation(item), type(tokenizer).__name__)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coredata._typing import Int64
+from coredata._typing import Integer
 
 IGNORED = -100
 """The target of a token that does not count in the loss."""
@@ -14,8 +14,8 @@ IGNORED = -100
 class Tokenized(NamedTuple):
     """Token ids, and the targets that the loss is taken of: the ids themselves, or -100."""
 
-    ids: Int64[np.ndarray, " tokens"]
-    targets: Int64[np.ndarray, " tokens"]
+    ids: Integer[np.ndarray, " tokens"]
+    targets: Integer[np.ndarray, " tokens"]
 
 
 class LossFacts(NamedTuple):
@@ -40,7 +40,7 @@ def split_conversations(messages: Sequence[Mapping[str, Any]]) -> list[list[Mapp
     return conversations
 
 
-def loss_facts(targets: Int64[np.ndarray, " tokens"], kept: int) -> LossFacts:
+def loss_facts(targets: Integer[np.ndarray, " tokens"], kept: int) -> LossFacts:
     """Count targets of a row of which the first `kept` tokens stay.
 
     The first token has nothing before it that could predict it, so it never counts.

@@ -299,3 +299,20 @@ def test_rows_opened_by_themselves(tmp_path):
     assert rows.identity()["schema"] == "alpaca"
     assert rows[0] == [SYSTEM, turn("user", "a\n\nb"), turn("assistant", "c")]
     assert NullTokenizer(5).eod is not None
+
+
+@pytest.mark.slow
+def test_a_row_of_300_megabytes(tmp_path):
+    path = tmp_path / "a.jsonl"
+    piece = b"x" * (1 << 20)
+    with path.open("wb") as file:
+        file.write(b'{"text": "a"}\n{"text": "')
+        for _ in range(300):
+            file.write(piece)
+        file.write(b'"}\n{"text": "b"}\n')
+    dataset = of_file(VarlenDataset, str(path))
+    assert [dataset[row]["tokens"].tolist() for row in (0, 2)] == [[97], [98]]
+    sample = dataset[1]
+    assert sample["tokens"].tolist() == [120] * S
+    assert sample["labels"].tolist() == [120] * (S - 1) + [256]
+    assert dataset.loss_counts.lost == (300 << 20) - S
