@@ -147,6 +147,8 @@ def test_bad_lines_are_an_error_or_left_out(tmp_path):
         dataset = of_file(SFTDataset, path, skip_bad_rows=True, path_to_cache=cache)
         assert (len(dataset), dataset.dataset.rows.skipped) == (2, 1)
         assert dataset.dataset.where(1).endswith("a.jsonl, line 4")
+        with pytest.raises(RowError, match="line 2"):
+            of_file(SFTDataset, path, path_to_cache=cache)
 
 
 def test_an_empty_row_is_two_end_tokens(tmp_path):

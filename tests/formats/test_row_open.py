@@ -73,7 +73,7 @@ def test_the_train_split_of_a_data_set(hub, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("files", "chosen"),
     [
-        (["train.jsonl", "valid.jsonl"], ["train.jsonl"]),
+        (["train.jsonl", "valid.jsonl", "more.jsonl"], ["train.jsonl"]),
         (
             ["chats.jsonl.zst", "more.jsonl", "dev.jsonl", "validation.json"],
             ["chats.jsonl.zst", "more.jsonl"],

@@ -40,7 +40,7 @@ def test_rows_in_any_order(tmp_path):
 
 def test_few_row_groups_are_kept(tmp_path):
     source = ParquetSource(write(tmp_path / "a.parquet"), groups=2)
-    for row in (0, 3, 6, 0):
+    for row in (0, 3, 0, 6):
         source[row]
     assert sorted(source._tables) == [0, 2]
 
@@ -55,6 +55,22 @@ def test_only_the_columns_asked_for_are_read(tmp_path):
 
 def read_in_child(source):
     return source[7]
+
+
+def read_after_fork(source, answers):
+    before = source._file
+    answers.put((source[7], source._file is before))
+
+
+def test_a_forked_process_opens_the_file_anew(tmp_path):
+    source = ParquetSource(write(tmp_path / "a.parquet"), groups=1)
+    assert source[0] == ROWS[0]
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=read_after_fork, args=(source, answers))
+    child.start()
+    assert answers.get(timeout=60) == (ROWS[7], False)
+    child.join()
 
 
 def test_other_processes_and_threads(tmp_path):
