@@ -39,7 +39,7 @@ def execute(
         processes: LocalProcesses | None = None
         if executor is None and workers > 1 and len(finished) < len(shards):
             processes = stack.enter_context(LocalProcesses(min(workers, len(shards))))
-            executor = processes.executor
+            executor = processes
         task: Callable[[InputFile, Shard], ShardResult]
         if executor is None:
             executor, workers = InThisProcess(), 1

@@ -34,19 +34,32 @@ class InThisProcess(Executor):
         return future
 
 
-class LocalProcesses:
-    """A pool of worker processes on this machine, which end when this process does.
-
-    Attributes:
-        executor: takes the tasks.
-    """
+class LocalProcesses(Executor):
+    """A pool of worker processes on this machine, which end when this process does."""
 
     def __init__(self, workers: int) -> None:
         self._others = set(multiprocessing.active_children())
         self._workers: dict[int, BaseProcess] = {}
-        self.executor = ProcessPoolExecutor(
+        self._pool = ProcessPoolExecutor(
             workers, multiprocessing.get_context(_START_METHOD), initializer=_begin_worker
         )
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Hand a task to the pool, which may start a process for it.
+
+        A process inherits that Ctrl-C is blocked, so that none is interrupted while it starts.
+        """
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            future = self._pool.submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.observe()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes once they are done with their tasks."""
+        self._pool.shutdown(wait=wait, cancel_futures=cancel_futures)
 
     def observe(self) -> None:
         """Remember the processes that there are, to tell later how they ended."""
@@ -94,7 +107,7 @@ class LocalProcesses:
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.executor.shutdown(wait=True, cancel_futures=True)
+        self.shutdown(wait=True, cancel_futures=True)
 
 
 def _ending(exit_code: int | None) -> str:

@@ -34,9 +34,11 @@ def test_a_line():
 
 def test_rates_leave_out_what_an_earlier_run_did():
     before = Totals(1000, 50_000_000, 40_000_000, 4_000_000)
-    done = Totals(2000, 75_000_000, 60_000_000, 6_000_000)
+    done = Totals(2000, 75_000_000, 77_000_000, 7_700_000)
     line = ProgressLine(done, before, 100_000_000, 3700.0)
-    assert str(line) == "2,000 documents (75%), 0.0 MB/s, 541 tokens/s, 1:01:40 left"
+    assert str(line) == "2,000 documents (75%), 0.0 MB/s, 1,000 tokens/s, 1:01:40 left"
+    line = ProgressLine(done, before, 100_000_000, 10.0)
+    assert str(line) == "2,000 documents (75%), 3.7 MB/s, 370,000 tokens/s, 0:00:10 left"
 
 
 def test_nothing_done_yet():
