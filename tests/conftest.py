@@ -11,10 +11,17 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 _CHECKED = ["coredata", "coredata_torch", "coredata_jax"]
 install_import_hook(_CHECKED, "beartype.beartype")
+
+# The same examples at every run, so that a change is what makes a test fail. To look for new ones:
+# HYPOTHESIS_PROFILE=explore make test
+settings.register_profile("same", deadline=None, derandomize=True, database=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def _free_port() -> int:

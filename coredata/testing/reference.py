@@ -4,7 +4,6 @@ Each is the definition of what the compiled code computes, bit for bit. Where a 
 surprises you, step through these.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -86,13 +85,16 @@ def reference_gpt_indices(
     return document_index, sample_index, np.concatenate(shuffled)
 
 
-def reference_blend(weights: Sequence[float], size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each sample comes from the dataset that is furthest behind its share, the first on a tie."""
-    shares = np.asarray(weights, np.float64) / math.fsum(weights)
-    drawn = np.zeros(len(shares), np.int64)
+def reference_blend(shares: Sequence[float], size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each sample comes from the dataset that is furthest behind its share, the first on a tie.
+
+    The shares are used as they are: `coredata.blending.normalize` makes some of weights.
+    """
+    share = np.asarray(shares, np.float64)
+    drawn = np.zeros(len(share), np.int64)
     datasets, samples = np.empty(size, np.int16), np.empty(size, np.int64)
     for number in range(size):
-        chosen = int(np.argmax(shares * max(number, 1) - drawn))
+        chosen = int(np.argmax(share * max(number, 1) - drawn))
         datasets[number], samples[number] = chosen, drawn[chosen]
         drawn[chosen] += 1
     return datasets, samples
