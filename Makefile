@@ -42,5 +42,6 @@ $(VENV)/.coredata: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.coredata
 	@echo "installing what the tests need (the PyTorch and Megatron reference among them)"
-	@$(PIP) --editable '.[test,parity]'
+	@$(PIP) --editable '.[test,parity,adapters]'
+	@$(PIP) --no-deps trl==1.16.0  # for its chat templates, which are only read
 	@touch $@
