@@ -4,6 +4,7 @@ It is mapped by the parent and by every worker on this machine. There are no loc
 that is killed leaves nothing locked. A worker elsewhere does not find the file and does without.
 """
 
+import contextlib
 import os
 import tempfile
 from dataclasses import dataclass
@@ -50,8 +51,9 @@ class Board:
         return cls(path, shards) if os.path.exists(path) else None
 
     def remove(self) -> None:
-        """Delete the file."""
-        os.unlink(self.path)
+        """Delete the file, if nobody has cleaned it away."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
 
     def begin(self, shard: int) -> None:
         """Note that this process works on `shard`."""

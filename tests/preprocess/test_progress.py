@@ -108,3 +108,4 @@ def test_board():
     finally:
         board.remove()
     assert Board.attach(board.path, 3) is None
+    board.remove()
