@@ -175,7 +175,11 @@ def start_script(corpus, guard='if __name__ == "__main__":'):
     }
     script = corpus.write("script.py", SCRIPT.format(**names).encode())
     return subprocess.Popen(
-        [sys.executable, script], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, script],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(corpus.directory)},
     )
 
 
