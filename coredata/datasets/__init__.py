@@ -23,6 +23,7 @@ from coredata.datasets.ranks_pipes import PipeRanks, connect_ranks
 from coredata.datasets.report import DatasetReport, Report, SplitReport, usage_report
 from coredata.datasets.rows import Conversations, ItemList, ItemSource, open_conversations
 from coredata.datasets.rows_batch import stack_samples, unstack_samples
+from coredata.datasets.rows_check import RowReport, check_samples
 from coredata.datasets.rows_loss import LossCounts
 from coredata.datasets.rows_show import show_sample
 from coredata.datasets.sft import SFTDataset
@@ -64,6 +65,7 @@ __all__ = [
     "RankLostError",
     "Ranks",
     "Report",
+    "RowReport",
     "SFTDataset",
     "SFTDatasetConfig",
     "Sample",
@@ -73,6 +75,7 @@ __all__ = [
     "VarlenDataset",
     "VarlenDatasetConfig",
     "build_in_turn",
+    "check_samples",
     "connect_ranks",
     "longest_sample",
     "open_conversations",

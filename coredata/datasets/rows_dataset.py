@@ -17,7 +17,7 @@ from coredata.datasets.identity import (
 )
 from coredata.datasets.protocol import Batch, Sample
 from coredata.datasets.rows_batch import stack_samples
-from coredata.datasets.rows_loss import LossCounts, LossTally, count_losses
+from coredata.datasets.rows_loss import LossCounts, LossTally
 from coredata.datasets.sample_numbers import SampleNumbers, sample_number, sample_numbers
 from coredata.datasets.sft_config import SFTDatasetConfig
 from coredata.datasets.special_ids import read_attribute
@@ -129,10 +129,13 @@ class RowDataset(ABC):
             return {field: values[:0] for field, values in one.items()}
         return stack_samples(self._read(numbers), self.ragged)
 
-    def count_losses(self, indices: Shaped[np.ndarray, " batch"] | Sequence[int]) -> LossCounts:
-        """What some samples bear of loss; reads them, but `loss_counts` stays as it is."""
-        numbers = sample_numbers(indices, len(self), self.name)
-        return count_losses(self._make(sample)[1] for sample in numbers.samples.tolist())
+    def loss_facts(self, sample: int) -> LossFacts:
+        """What one sample bears of loss; it is made for it, but `loss_counts` stays as it is.
+
+        Raises:
+            ValueError: a row that makes no sample; the text names file, row and reason.
+        """
+        return self._make(sample)[1]
 
     def fingerprint(self) -> Mapping[str, Any]:
         """What decides which tokens make sample k, of the data and of the settings.

@@ -30,8 +30,7 @@ from coredata.loading import BatchLoader
 from coredata.sampling import MegatronPretrainingSampler
 from coredata.testing import assert_dataset_contract
 from coredata.testing.compare import assert_same_batch
-from coredata.text import ByteTokenizer
-from coredata.text.byte_conversation import ByteConversationTokenizer
+from coredata.text import ByteConversationTokenizer, ByteTokenizer
 from coredata.varlen import PackWindows, pack_samples, padding_mask
 
 S = 32
@@ -180,6 +179,19 @@ def test_no_number_of_samples_is_one_of_each_row(files):
     single = config_of(VarlenDataset, blend=(files[:1], None), split="1")
     train = BlendedMegatronDatasetBuilder(VarlenDataset, [None, 0, 0], None, single).build()[0]
     assert len(train) == 20
+
+
+@pytest.mark.parametrize("kind", [MockSFTDataset, MockVarlenDataset])
+def test_made_up_data_through_the_builder(kind):
+    train, valid, test = BlendedMegatronDatasetBuilder(
+        kind, [40, 3, None], None, config_of(kind)
+    ).build()
+    assert (len(train), len(valid), len(test)) == (40, 3, 333_333)
+    lengths = train.dataset.sequence_lengths
+    for dataset, first in ((train, 0), (valid, 333_333), (test, 666_667)):
+        tokens = dataset[2]["tokens"]
+        assert abs(len(tokens) - int(lengths[first + 2])) <= 1
+    assert len({dataset.unique_description_hash for dataset in (train, valid, test)}) == 3
 
 
 def test_an_index_in_the_cache_is_used_until_the_file_changes(tmp_path):

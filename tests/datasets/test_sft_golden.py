@@ -17,7 +17,7 @@ from coredata.datasets import (
 from coredata.indices import Split
 from coredata.testing.compare import assert_same_batch
 from coredata.testing.golden_vectors import golden_cases
-from coredata.text.byte_conversation import ByteConversationTokenizer
+from coredata.text import ByteConversationTokenizer
 
 CASES = [
     case for folder in ("sft", "varlen") for case in golden_cases(folder, without=("schemas",))

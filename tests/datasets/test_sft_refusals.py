@@ -14,13 +14,13 @@ from coredata.datasets import (
     SFTDatasetConfig,
     VarlenDataset,
     VarlenDatasetConfig,
+    check_samples,
     open_conversations,
     show_sample,
 )
 from coredata.formats import IndexedDatasetBuilder, RowError
 from coredata.indices import Split
-from coredata.text import ByteTokenizer, NullTokenizer
-from coredata.text.byte_conversation import ByteConversationTokenizer
+from coredata.text import ByteConversationTokenizer, ByteTokenizer, NullTokenizer
 
 S = 16
 SYSTEM = {"role": "system", "content": ""}
@@ -71,7 +71,7 @@ def test_samples_without_loss_are_counted(kind):
         samples=4, without_answer=1, without_loss=2, shortened=2, tokens=17, lost=10
     )
     assert counts == expected
-    assert dataset.count_losses(range(4)) == expected
+    assert check_samples(dataset) == (expected, ())
     assert dataset.loss_counts == expected
     assert str(counts).startswith("4 samples: 2 without loss (1 have no answer), 2 with answers")
     if kind is SFTDataset:
@@ -318,3 +318,20 @@ def test_a_row_of_300_megabytes(tmp_path):
     assert sample["tokens"].tolist() == [120] * S
     assert sample["labels"].tolist() == [120] * (S - 1) + [256]
     assert dataset.loss_counts.lost == (300 << 20) - S
+
+
+def test_rows_are_checked_before_a_run(tmp_path):
+    rows = [{"messages": CHATS[0]}, {"messages": [turn("critic", "boo")]}] * 12
+    dataset = of_file(SFTDataset, write(tmp_path, *rows, {"messages": 3}))
+    report = check_samples(dataset)
+    assert (report.losses.samples, report.losses.without_loss) == (12, 0)
+    assert [refused.sample for refused in report.refused] == [*range(1, 24, 2), 24]
+    lines = str(report).splitlines()
+    assert lines[1] == "13 samples cannot be made"
+    assert lines[2].startswith("  1: ")
+    assert "a.jsonl, line 2: message 0: role 'critic' has no token" in lines[2]
+    assert lines[-1] == "  … 3 more"
+    assert "field messages is of type int" in check_samples(dataset, [0, 24]).refused[0].reason
+    assert dataset.loss_counts == LossCounts()
+    with pytest.raises(IndexError, match="sample 25 was asked of"):
+        check_samples(dataset, [25])
