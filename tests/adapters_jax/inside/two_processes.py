@@ -1,0 +1,115 @@
+"""Run by `test_processes.py` in each of two processes: PROCESS PORT DIRECTORY."""
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+
+from jaxtyping import install_import_hook
+
+install_import_hook(["coredata", "coredata_jax"], "beartype.beartype")
+
+import jax  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from coredata_jax import JaxRanks, PlanMismatchError, ShardedBatches, check_same_plan  # noqa: E402
+from jax.sharding import Mesh  # noqa: E402
+from meshes import Watched, numpy_batches, numpy_loader  # noqa: E402
+
+from coredata.datasets import (  # noqa: E402
+    BlendedMegatronDatasetBuilder,
+    GPTDataset,
+    GPTDatasetConfig,
+)
+from coredata.datasets.ranks import Ranks  # noqa: E402
+from coredata.testing import numbered_dataset  # noqa: E402
+from coredata.text import NullTokenizer  # noqa: E402
+
+SIZE, STEPS = 8, 6
+
+# (axes, data axes, sequence axis, balanced, devices in another order) ->
+# rows that each process needs of a batch
+GRID = [
+    ({"data": 4, "model": 2}, "data", None, False, False, [range(4), range(4, 8)]),
+    ({"model": 2, "data": 4}, "data", None, False, False, [range(8), range(8)]),
+    ({"data": 8}, "data", None, False, True, [[4, 5, 6, 7], [0, 1, 2, 3]]),
+    ({"data": 2, "sequence": 4}, "data", "sequence", True, False, [range(4), range(4, 8)]),
+    ({"sequence": 4, "data": 2}, "data", "sequence", True, False, [range(8), range(8)]),
+    ({"sequence": 8}, (), "sequence", False, False, [range(8), range(8)]),
+]
+
+
+def batches_on(case, dataset, **options):
+    axes, data_axes, sequence_axis, balanced, turned, _ = case
+    devices = jax.devices()[::-1] if turned else jax.devices()
+    mesh = Mesh(np.array(devices).reshape(tuple(axes.values())), tuple(axes))
+    return ShardedBatches(
+        dataset, SIZE, mesh, data_axes, sequence_axis, load_balanced=balanced, **options
+    )
+
+
+def assert_shards(batches: ShardedBatches, expected: list) -> None:
+    """What this process holds of each batch is what the whole one has there."""
+    for batch, wanted in zip(islice(batches, len(expected)), expected, strict=True):
+        for name, array in batch.items():
+            assert array.shape == wanted[name].shape
+            columns = batches.sequence_order(array.shape[1]).positions
+            ordered = wanted[name][:, columns]
+            assert len(array.addressable_shards) == 4
+            for shard in array.addressable_shards:
+                np.testing.assert_array_equal(np.asarray(shard.data), ordered[shard.index])
+
+
+def check_grid(gpt: GPTDataset, process: int) -> None:
+    expected = numpy_batches(gpt, SIZE, STEPS)
+    with numpy_loader(gpt, SIZE) as loader:
+        list(islice(loader, 2))
+        state = loader.state_dict()
+    for case in GRID:
+        watched = Watched(gpt)
+        with batches_on(case, watched, prefetch=0, device_prefetch=0) as batches:
+            assert_shards(batches, expected[:2])
+            assert batches.state_dict() == state, case
+        rows = list(case[-1][process])
+        assert watched.reads == [row + step * SIZE for step in range(2) for row in rows], case
+        with batches_on(case, gpt) as batches:
+            batches.load_state_dict(state)
+            assert_shards(batches, expected[2:])
+
+
+def check_agreement(ranks: JaxRanks, process: int) -> None:
+    with batches_on(GRID[0], numbered_dataset(40, 4)) as batches:
+        check_same_plan(batches, ranks)
+    differing = 'name: process 1 has "copy 1", 0 has "copy 0"'
+    own = numbered_dataset(40, 4, f"copy {process}")
+    with batches_on(GRID[0], own) as batches, pytest.raises(PlanMismatchError, match=differing):
+        check_same_plan(batches, ranks)
+
+
+def main() -> None:
+    process, port, directory = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=process)
+    ranks = JaxRanks.from_distributed()
+    assert isinstance(ranks, Ranks)
+    assert (ranks.rank, ranks.world_size, ranks.node_rank) == (process, 2, process)
+    assert JaxRanks.from_distributed(processes_per_node=2).node_rank == 0
+    messages = ["", "ünïcode" * 50]
+    assert ranks.all_gather(messages[process]) == messages
+    config = GPTDatasetConfig(
+        random_seed=11,
+        sequence_length=16,
+        blend=([str(directory / "corpus")], None),
+        split="1,0,0",
+        tokenizer=NullTokenizer(300),
+        path_to_cache=str(directory / "cache"),
+        segment_ids=True,
+    )
+    gpt, _, _ = BlendedMegatronDatasetBuilder(
+        GPTDataset, [80, 0, 0], config=config, ranks=ranks
+    ).build()
+    check_grid(gpt, process)
+    check_agreement(ranks, process)
+    (directory / f"done-{process}.json").write_text(json.dumps("done"))
+
+
+main()
