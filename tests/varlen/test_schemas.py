@@ -34,9 +34,7 @@ def test_other_types_are_refused_by_field_and_type(row, schema, message):
 
 
 def test_unknown_columns_are_listed_with_the_known_schemas():
-    with pytest.raises(
-        ValueError, match="no schema fits the columns a, b"
-    ) as e:
+    with pytest.raises(ValueError, match="no schema fits the columns a, b") as e:
         detect_schema(["b", "a"])
     assert all(schema in str(e.value) for schema in SCHEMAS)
     with pytest.raises(ValueError, match="fits the columns none"):
