@@ -11,6 +11,9 @@ from coredata.indices.mt19937 import mt19937_seed
 from coredata.indices.sample_index import build_sample_index
 from coredata.indices.shuffle_index import build_shuffle_index
 
+_BLOCK = 1 << 16
+"""Documents whose lengths are looked up at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class GPTIndices:
@@ -88,4 +91,7 @@ def tokens_per_epoch(
             f"documents: there is no document {wrong} in a file of {sequence_lengths.size} "
             f"sequences; they are numbered 0 … {sequence_lengths.size - 1}"
         )
-    return int(sequence_lengths[documents].sum(dtype=np.int64))
+    return sum(
+        int(sequence_lengths[documents[first : first + _BLOCK]].sum(dtype=np.int64))
+        for first in range(0, documents.size, _BLOCK)
+    )

@@ -11,10 +11,15 @@ import numpy as np
 
 from coredata._kernel import kernel
 from coredata._typing import Integer, UInt32
+from coredata.indices.prefetch import prefetch
 
 WORDS = 624
 _MIDDLE = 397
 _LARGEST_SEED = 2**32 - 1
+_ONE_WORD = 2**32
+"""Elements among which 32 random bits can choose."""
+_BLOCK = 512
+"""Elements drawn ahead: enough to overlap reads, few enough to stay in the cache."""
 
 
 def mt19937_seed(seed: int) -> UInt32[np.ndarray, "625"]:
@@ -48,7 +53,10 @@ def shuffle_in_place(array: Integer[np.ndarray, " n"], state: UInt32[np.ndarray,
     if not array.flags.writeable:
         raise ValueError("shuffle_in_place: the array is read-only. Pass a copy: array.copy()")
     # One compiled version per width serves signed and unsigned elements.
-    _shuffle(array.view(np.uint32 if array.dtype.itemsize == 4 else np.int64), state)
+    words = array.view(np.uint32 if array.dtype.itemsize == 4 else np.int64)
+    if words.size > _ONE_WORD:
+        _shuffle_wide(words, state, _ONE_WORD)
+    _shuffle(words[:_ONE_WORD], state)
 
 
 @kernel
@@ -62,16 +70,27 @@ def _seed(state, seed):
 
 @kernel
 def _next_words(state):
-    """Replace all 624 words by the next 624."""
-    for i in range(WORDS):
-        following = np.int64(state[i + 1 if i + 1 < WORDS else 0])
-        far = np.int64(state[i + _MIDDLE if i + _MIDDLE < WORDS else i + _MIDDLE - WORDS])
-        mixed = (np.int64(state[i]) & 0x80000000) | (following & 0x7FFFFFFF)
-        word = far ^ (mixed >> 1)
-        if mixed & 1:
-            word ^= 0x9908B0DF
-        state[i] = word
+    """Replace all 624 words by the next 624. Two loops, each without a remainder: vectorised."""
+    for i in range(WORDS - _MIDDLE):
+        state[i] = _twist(state[i], state[i + 1], state[i + _MIDDLE])
+    for i in range(WORDS - _MIDDLE, WORDS - 1):
+        state[i] = _twist(state[i], state[i + 1], state[i + _MIDDLE - WORDS])
+    state[WORDS - 1] = _twist(state[WORDS - 1], state[0], state[_MIDDLE - 1])
     state[WORDS] = 0
+
+
+@kernel
+def _twist(word, following, far):
+    mixed = (word & np.uint32(0x80000000)) | (following & np.uint32(0x7FFFFFFF))
+    return far ^ (mixed >> np.uint32(1)) ^ ((mixed & np.uint32(1)) * np.uint32(0x9908B0DF))
+
+
+@kernel
+def _temper(word):
+    word ^= word >> np.uint32(11)
+    word ^= (word << np.uint32(7)) & np.uint32(0x9D2C5680)
+    word ^= (word << np.uint32(15)) & np.uint32(0xEFC60000)
+    return word ^ (word >> np.uint32(18))
 
 
 @kernel
@@ -81,12 +100,7 @@ def next32(state):
         _next_words(state)
     position = np.int64(state[WORDS])
     state[WORDS] = position + 1
-    word = np.int64(state[position])
-    word ^= word >> 11
-    word ^= (word << 7) & 0x9D2C5680
-    word ^= (word << 15) & 0xEFC60000
-    word ^= word >> 18
-    return word
+    return np.int64(_temper(state[position]))
 
 
 @kernel
@@ -106,14 +120,58 @@ def bounded(state, largest, mask):
 
 
 @kernel
-def _shuffle(array, state):
-    mask = np.int64(1)
-    while mask < array.size - 1:
-        mask = (mask << 1) | 1
-    for last in range(np.int64(array.size) - 1, 0, -1):
-        if last <= mask >> 1:
-            mask >>= 1
+def _shuffle_wide(array, state, shortest):
+    """The steps of the shuffle down to the first `shortest` elements, one by one."""
+    for last in range(np.int64(array.size) - 1, shortest - 1, -1):
+        mask = np.int64(1)
+        while mask < last:
+            mask = (mask << 1) | 1
         other = bounded(state, np.int64(last), mask)
         swapped = array[last]
         array[last] = array[other]
         array[other] = swapped
+
+
+@kernel
+def _shuffle(array, state):
+    """Shuffle at most 2^32 elements, a block at a time.
+
+    The elements of a block are drawn first, all of them are prefetched, then they change places:
+    the speed is that of drawing and of many overlapping reads, not of one read after the other.
+    """
+    words = np.empty(WORDS, np.uint32)
+    drawn = np.empty(_BLOCK, np.uint32)
+    used = np.int64(state[WORDS])
+    for i in range(WORDS):
+        words[i] = _temper(state[i])
+    last = np.int64(array.size) - 1
+    mask = np.int64(1)
+    while mask < last:
+        mask = (mask << 1) | 1
+    while last > 0:
+        while last <= mask >> 1:
+            mask >>= 1
+        # All elements of a block are drawn under one mask.
+        block = min(np.int64(_BLOCK), last - (mask >> 1))
+        n = np.int64(0)
+        while n < block:
+            if used == WORDS:
+                _next_words(state)
+                for i in range(WORDS):
+                    words[i] = _temper(state[i])
+                used = np.int64(0)
+            end = used + min(WORDS - used, block - n)
+            for i in range(used, end):
+                value = np.int64(words[i]) & mask
+                drawn[n] = value
+                n += value <= last - n
+            used = end
+        for i in range(block):
+            prefetch(array, np.int64(drawn[i]))
+        for i in range(block):
+            other = np.int64(drawn[i])
+            swapped = array[last - i]
+            array[last - i] = array[other]
+            array[other] = swapped
+        last -= block
+    state[WORDS] = used

@@ -4,9 +4,11 @@ import numpy as np
 
 from coredata._kernel import kernel
 from coredata._typing import Integer
+from coredata.indices.prefetch import prefetch
 
 _INT32_MAX = 2**31 - 1
 _RAN_OUT = -2
+_BLOCK = 256
 
 
 def sample_index_dtype(entries: int, longest_document: int) -> np.dtype:
@@ -71,34 +73,45 @@ def _refuse(sequence_lengths: np.ndarray, document: int, position: int) -> None:
 
 @kernel
 def _walk(sequence_lengths, document_index, sequence_length, extra_token, out):
-    """Fill `out`; return -1, or the entry that is wrong, or _RAN_OUT."""
+    """Fill `out`; return -1, or the entry that is wrong, or _RAN_OUT.
+
+    Documents come in random order, so the lengths of a block of them are prefetched while those of
+    the block before are added up. A document begins at token `begin` of all; the next row is done
+    once `needed` tokens of all were seen.
+    """
     entries = np.int64(document_index.size)
-    position = np.int64(0)
-    offset = np.int64(0)
+    rows = np.int64(out.shape[0])
     out[0, 0] = 0
     out[0, 1] = 0
-    for row in range(1, out.shape[0]):
-        remaining = sequence_length + extra_token
-        while remaining > 0:
-            if position >= entries:
-                return np.int64(_RAN_OUT)
+    row = np.int64(1)
+    begin = np.int64(0)
+    needed = sequence_length + extra_token
+    for ahead in range(min(np.int64(_BLOCK), entries)):
+        prefetch(sequence_lengths, np.int64(document_index[ahead]))
+    for first in range(0, entries, _BLOCK):
+        for ahead in range(first + _BLOCK, min(first + 2 * _BLOCK, entries)):
+            prefetch(sequence_lengths, np.int64(document_index[ahead]))
+        for position in range(first, min(first + _BLOCK, entries)):
+            if row == rows:
+                return np.int64(-1)
             document = np.int64(document_index[position])
-            if document < 0 or document >= sequence_lengths.size or sequence_lengths[document] < 0:
+            if document < 0 or document >= sequence_lengths.size:
                 return position
             length = np.int64(sequence_lengths[document])
-            rest = length - offset
-            if rest >= remaining:
-                offset += remaining - extra_token
-                remaining = np.int64(0)
-            elif position < entries - 1:
-                remaining -= rest
-                position += 1
-                offset = np.int64(0)
-            elif row == out.shape[0] - 1:
-                offset = length - extra_token
-                remaining = np.int64(0)
-            else:
-                return np.int64(_RAN_OUT)
-        out[row, 0] = position
-        out[row, 1] = offset
+            if length < 0:
+                return position
+            end = begin + length
+            while end >= needed and row < rows:
+                out[row, 0] = position
+                out[row, 1] = needed - extra_token - begin
+                row += 1
+                needed += sequence_length
+            begin = end
+    if row == rows:
+        return np.int64(-1)
+    if row < rows - 1 or entries == 0:
+        return np.int64(_RAN_OUT)
+    # A last partial sample ends with the last document.
+    out[row, 0] = entries - 1
+    out[row, 1] = np.int64(sequence_lengths[document_index[entries - 1]]) - extra_token
     return np.int64(-1)

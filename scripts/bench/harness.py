@@ -1,32 +1,41 @@
 """Two ways to the same result, run in turn in one process; the ratio is a median over pairs."""
 
+import ctypes
 import gc
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was done, both medians in seconds, and how they compare."""
+    """One line of the table: what was done, medians in seconds, peaks in bytes, the ratio."""
 
     stage: str
     ours: float
     other: float
     ratio: float
     what: str
+    ours_peak: int
+    other_peak: int
 
     def cells(self) -> list[str]:
-        """The row as text: stage, both times, ratio, remark."""
+        """The row as text: stage, both times, ratio, both peaks, remark."""
         return [
             self.stage,
             f"{self.ours:.4f} s",
             f"{self.other:.4f} s",
             f"{self.ratio:.1f}",
+            f"{self.ours_peak / 1e6:.0f} MB",
+            f"{self.other_peak / 1e6:.0f} MB",
             self.what,
         ]
+
+
+HEAD = ["stage", "coredata", "other", "ratio", "memory", "other's", "setting"]
 
 
 def compare(
@@ -40,25 +49,55 @@ def compare(
     """Time `ours` and `other` in turn, `runs` times each after one warm-up pair.
 
     The results of the warm-up go to `same`, which raises if they differ: a ratio between two
-    different results says nothing. The ratio is other / ours, the median over the pairs.
+    different results says nothing. The ratio is other / ours, the median over the pairs. The
+    memory is how much more than before each had at its peak, results included: a median, as
+    the times are.
     """
     same(ours(), other())
     times: tuple[list[float], list[float]] = ([], [])
+    peaks: tuple[list[int], list[int]] = ([], [])
     for _ in range(runs):
-        for function, seconds in zip((ours, other), times, strict=True):
+        for function, seconds, extra in zip((ours, other), times, peaks, strict=True):
             gc.collect()
+            before = _reset_peak()
             start = time.perf_counter()
-            function()
+            result = function()
             seconds.append(time.perf_counter() - start)
+            extra.append(max(_memory("VmHWM") - before, 0))
+            del result
     ratio = statistics.median(b / a for a, b in zip(*times, strict=True))
-    return Row(stage, statistics.median(times[0]), statistics.median(times[1]), ratio, what)
+    return Row(
+        stage,
+        statistics.median(times[0]),
+        statistics.median(times[1]),
+        ratio,
+        what,
+        int(statistics.median(peaks[0])),
+        int(statistics.median(peaks[1])),
+    )
+
+
+def _reset_peak() -> int:
+    """Let the process's peak memory start again from what it has now; returns that, in bytes.
+
+    Freed memory goes back to the system first: reused, it would not be counted.
+    """
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    return _memory("VmRSS")
+
+
+def _memory(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise LookupError(f"/proc/self/status has no {name}; memory is measured on Linux alone")
 
 
 def table(rows: list[Row]) -> str:
     """The rows as a Markdown table, padded so that it also reads well in a terminal."""
-    head = ["stage", "coredata", "reference", "ratio", "setting"]
-    lines = [head, *(row.cells() for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    lines = [HEAD, *(row.cells() for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
     text = [
         "| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |"
         for line in lines

@@ -20,6 +20,7 @@ def row(documents: int, sequence_length: int = 4096, epochs: int = 3) -> Row:
         return build_gpt_indices(lengths, exposed, samples, sequence_length, 1234)
 
     def reference():
+        tokens = int(np.sum(lengths[exposed]))
         state = np.random.RandomState(1234)
         separate = plan.final_epoch.separate
         document = _build_document_index(exposed, plan.epochs, state, separate)

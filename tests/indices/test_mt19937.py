@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coredata.indices import mt19937_seed, next32, shuffle_in_place
-from coredata.indices.mt19937 import bounded
+from coredata.indices.mt19937 import _shuffle_wide, bounded
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -104,6 +104,19 @@ def test_long_shuffles_match_numpy(size):
     theirs = ours.copy()
     shuffle_in_place(ours, mt19937_seed(99))
     np.random.RandomState(99).shuffle(theirs)
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@given(SEEDS, st.integers(1, 3000), st.integers(1, 3000))
+@settings(deadline=None, max_examples=50)
+def test_a_shuffle_in_two_parts(seed, size, shortest):
+    # Arrays of more than 2^32 elements are shuffled like this.
+    ours = np.arange(size, dtype=np.int64)
+    theirs = ours.copy()
+    state = mt19937_seed(seed)
+    _shuffle_wide(ours, state, shortest)
+    shuffle_in_place(ours[:shortest], state)
+    np.random.RandomState(seed).shuffle(theirs)
     np.testing.assert_array_equal(ours, theirs)
 
 
