@@ -23,10 +23,13 @@ from coredata_torch.build import (
     build_train_valid_test_data_iterators,
 )
 from coredata_torch.config import LoaderConfig
+from coredata_torch.exchange import PeerFailedError
 from coredata_torch.loader import PretrainingDataLoader
+from coredata_torch.packing import PackedLoader, PackedStep, PackingConfig, pack_across_ranks
 from coredata_torch.ragged import PaddedToLongest, stack_samples
 from coredata_torch.ranks import TorchRanks, torch_ranks
 from coredata_torch.samplers import TorchBatchSampler
+from coredata_torch.stages import PackedShapes, share_shapes
 from coredata_torch.tensors import as_tensors
 from coredata_torch.view import FetchedBatch, TorchDataset, collate
 
@@ -35,7 +38,12 @@ __all__ = [
     "DataIterators",
     "FetchedBatch",
     "LoaderConfig",
+    "PackedLoader",
+    "PackedShapes",
+    "PackedStep",
+    "PackingConfig",
     "PaddedToLongest",
+    "PeerFailedError",
     "PlanMismatchError",
     "PretrainingDataLoader",
     "ReaderFailedError",
@@ -47,6 +55,8 @@ __all__ = [
     "build_train_valid_test_data_iterators",
     "check_agreement",
     "collate",
+    "pack_across_ranks",
+    "share_shapes",
     "stack_samples",
     "torch_ranks",
 ]

@@ -1,0 +1,140 @@
+"""A global batch of variable-length samples, packed and shared out among data-parallel ranks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch.distributed as dist
+
+from coredata.datasets.protocol import Dataset
+from coredata.loading import make_state, read_state
+from coredata.loading.prefetch import Step, steps
+from coredata.sampling import BatchSampler
+from coredata.varlen import TokenCounts, dp_balanced, pack_samples, token_counts, unpack_samples
+from coredata.varlen.microbatch import clear_padding
+from coredata_torch.exchange import exchange, take_inventory, tell_failure
+from coredata_torch.samplers import full_fingerprint
+from coredata_torch.tensors import Tensors, as_tensors
+
+
+@dataclass(frozen=True)
+class PackedStep:
+    """What one rank does in a step.
+
+    Attributes:
+        microbatches: packs of this data-parallel rank, each with `tokens`, `labels`, `loss_mask`,
+            `position_ids`, and int32 `cu_seqlens`, `cu_seqlens_padded` and `max_seqlen`.
+        counts: tokens of the whole global batch and the sum of the squares of its samples' padded
+            lengths, exact, for FLOPs.
+    """
+
+    microbatches: list[Tensors]
+    counts: TokenCounts
+
+
+@dataclass(frozen=True)
+class PackingConfig:
+    """How a global batch is packed; see `coredata.varlen.dp_balanced`."""
+
+    max_seqlen_per_dp_cp_rank: int
+    """Tokens that a rank may hold of a pack."""
+
+    context_parallel_size: int = 1
+    """Ranks that share a pack: all of them read the same samples and call alike."""
+
+    microbatch_group_size_per_vp_stage: int | None = None
+    """With an interleaved pipeline, the number of microbatches is a multiple of this."""
+
+
+def pack_across_ranks(
+    samples: Sequence[Mapping[str, Any]], config: PackingConfig, group: Any = None
+) -> PackedStep:
+    """Pack the samples that all ranks have together, and give each rank its packs.
+
+    Lengths are gathered, every rank computes the same schedule from them, and the samples go where
+    they belong. With context parallelism each of the ranks that share packs does this in the
+    data-parallel group of its own place, and all of them end up with the same packs;
+    `context_parallel_partition` then says which positions each holds.
+
+    Args:
+        samples: those of this rank: packs with `cu_seqlens`, which are cut apart, or single samples
+            with `padded_seq_len`.
+        config: how to pack.
+        group: the data-parallel group, without context parallelism; None for all processes.
+
+    Raises:
+        ValueError: samples that cannot be packed, too long, or too few for the ranks.
+        PeerFailedError: another rank's samples cannot be cut apart.
+    """
+    try:
+        parts = unpack_samples(samples)
+    except ValueError:
+        tell_failure(group)
+        raise
+    inventory = take_inventory(parts, group)
+    size = dist.get_world_size(group)
+    padded = inventory.lengths[:, 1]
+    plan = dp_balanced(
+        padded,
+        config.max_seqlen_per_dp_cp_rank,
+        size,
+        config.context_parallel_size,
+        config.microbatch_group_size_per_vp_stage,
+    )
+    receivers = np.empty(len(padded), np.int64)
+    receivers[plan.segments.samples] = np.repeat(np.arange(len(plan)), plan.row_segments()) % size
+    mine = exchange(parts, inventory, receivers, group)
+    share = plan.share(dist.get_rank(group), size)
+    rows = [share[row].samples.tolist() for row in range(len(share))]
+    packs = [clear_padding(pack_samples([mine[number] for number in row])) for row in rows]
+    return PackedStep([as_tensors(pack) for pack in packs], token_counts(padded))
+
+
+@final
+class PackedLoader(Iterator[PackedStep]):
+    """Steps of packed microbatches from a dataset of variable-length samples.
+
+    Each step takes a whole global batch (`HybridCPMegatronPretrainingSampler`), so nothing is held
+    from one step to the next, and the position is the consumed samples alone.
+
+    All ranks of the group must call `next` alike.
+    """
+
+    def __init__(
+        self, dataset: Dataset, sampler: BatchSampler, config: PackingConfig, group: Any = None
+    ) -> None:
+        self.dataset = dataset
+        self.sampler = sampler
+        self.config = config
+        self.group = group
+        self._seek(sampler.consumed_samples)
+
+    def __next__(self) -> PackedStep:
+        """The next step of this rank; see `pack_across_ranks`.
+
+        Raises:
+            StopIteration: the samples are at an end.
+        """
+        step = next(self._steps)
+        samples = self.dataset.__getitems__(step.indices.tolist())
+        packed = pack_across_ranks(samples, self.config, self.group)
+        self._consumed = step.consumed_samples
+        return packed
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position, as of every loader of coredata."""
+        return make_state(self._consumed, full_fingerprint(self.dataset, self.sampler))
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where a state was taken, on any number of ranks.
+
+        Raises:
+            ValueError: a malformed state, or a position where no global batch begins.
+            StateMismatchError: it was saved over another dataset or order.
+        """
+        self._seek(read_state(state_dict, full_fingerprint(self.dataset, self.sampler)))
+
+    def _seek(self, consumed: int) -> None:
+        self._steps: Iterator[Step] = steps(self.sampler.resume(consumed))
+        self._consumed = int(consumed)

@@ -1,0 +1,171 @@
+"""Packing over data-parallel x context-parallel ranks, in real processes."""
+
+import json
+
+import numpy as np
+import pytest
+import torch.distributed as dist
+from coredata_torch import (
+    PackedLoader,
+    PackedShapes,
+    PackingConfig,
+    PeerFailedError,
+    pack_across_ranks,
+    share_shapes,
+)
+
+from coredata.sampling import HybridCPMegatronPretrainingSampler
+from coredata.testing import assert_same_batch
+from coredata.varlen import TokenCounts, dp_balanced, pack_samples
+from coredata.varlen.microbatch import clear_padding
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+
+CONFIG = PackingConfig(max_seqlen_per_dp_cp_rank=16, context_parallel_size=2)
+
+
+class Rows:
+    """Sample k has 1 + 7 k % 13 tokens, padded to a multiple of 4."""
+
+    def __len__(self):
+        return 48
+
+    def __getitem__(self, index):
+        original = 1 + 7 * index % 13
+        padded = -(-original // 4) * 4
+        tokens = 100 * (index + 1) + np.arange(padded, dtype=np.int64)
+        return {
+            "tokens": tokens,
+            "labels": tokens + 1,
+            "loss_mask": np.ones(padded, np.float32),
+            "position_ids": np.arange(padded),
+            "original_seq_len": np.array([original], np.int32),
+            "padded_seq_len": np.array([padded], np.int32),
+        }
+
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+    def get_batch(self, indices):
+        raise ValueError("samples of different lengths")
+
+    def fingerprint(self):
+        return {"name": "rows"}
+
+
+def arrays(microbatches):
+    return [{name: tensor.numpy() for name, tensor in pack.items()} for pack in microbatches]
+
+
+def expected(indices_of_ranks, size):
+    """Microbatches of each data-parallel rank, computed in one process."""
+    samples = [Rows()[index] for indices in indices_of_ranks for index in indices]
+    lengths = np.array([sample["padded_seq_len"][0] for sample in samples], np.int64)
+    plan = dp_balanced(lengths, 16, size, 2)
+    shares = [plan.share(rank, size) for rank in range(size)]
+    packs = [
+        [clear_padding(pack_samples([samples[n] for n in s[row].samples])) for row in range(len(s))]
+        for s in shares
+    ]
+    return packs, TokenCounts(int(lengths.sum()), int((lengths**2).sum()))
+
+
+def _sampler(rank, size):
+    return HybridCPMegatronPretrainingSampler(48, 0, 2, 12, rank, size)
+
+
+def _run(rank, size, context, state, count):
+    """dp x cp processes, context-parallel ranks next to each other."""
+    groups = [
+        dist.new_group([place + context * number for number in range(size)])
+        for place in range(context)
+    ]
+    loader = PackedLoader(Rows(), _sampler(rank // context, size), CONFIG, groups[rank % context])
+    if state:
+        loader.load_state_dict(json.loads(state))
+    found = [next(loader) for _ in range(count)]
+    return (
+        [(arrays(step.microbatches), step.counts) for step in found],
+        json.dumps(loader.state_dict()),
+        len(list(loader)),
+    )
+
+
+def check(found, size, context, first):
+    for rank, (steps, _, _) in enumerate(found):
+        for number, (packs, counts) in enumerate(steps, start=first):
+            indices = [list(_sampler(other, size))[number].tolist() for other in range(size)]
+            wanted, total = expected(indices, size)
+            assert counts == total
+            assert len(packs) == len(wanted[rank // context])
+            for pack, other in zip(packs, wanted[rank // context], strict=True):
+                assert_same_batch(pack, other, f"rank {rank}, step {number}")
+
+
+def test_every_rank_gets_its_packs_and_a_stop_loses_nothing(run_ranks):
+    found = run_ranks(_run, 4, 2, 2, None, 2)
+    check(found, 2, 2, 0)
+    assert [left for _, _, left in found] == [2] * 4
+    (state,) = {state for _, state, _ in found}
+    assert json.loads(state)["consumed_samples"] == 24
+    again = run_ranks(_run, 3, 3, 1, state, 2)
+    check(again, 3, 1, 2)
+
+
+def _packs_or_failure(rank, kind):
+    samples = [Rows()[index] for index in range(6)] if rank == 0 else []
+    if kind == "broken" and rank == 1:
+        samples = [{"tokens": np.arange(3)}]
+    if kind == "long":
+        samples = [Rows()[5]]
+    if kind == "few":
+        samples = [Rows()[0]] if rank == 0 else []
+    if kind == "none":
+        samples = []
+    config = PackingConfig(4 if kind == "long" else 16)
+    return arrays(pack_across_ranks(samples, config).microbatches)
+
+
+def test_a_rank_without_samples_gets_packs_all_the_same(run_ranks):
+    first, second = run_ranks(_packs_or_failure, 2, "ok")
+    assert len(first) == len(second) > 0
+    tokens = np.concatenate([pack["tokens"] for pack in first + second])
+    assert len(np.unique(tokens[tokens > 0] // 100)) == 6
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("broken", ["rank 1 of the data-parallel group", "sample 0 neither"]),
+        ("long", ["has a padded length of 12; a pack holds 1 to 4"] * 2),
+        ("few", ["1 samples are not enough"] * 2),
+        ("none", ["no rank has a sample to pack"] * 2),
+    ],
+)
+def test_what_cannot_be_packed_is_heard_by_all(run_ranks, kind, texts):
+    for error, text in zip(run_ranks(_packs_or_failure, 2, kind), texts, strict=True):
+        assert isinstance(error, ValueError | PeerFailedError)
+        assert text in str(error)
+
+
+def _stages(rank):
+    groups = [dist.new_group([number]) for number in range(3)]
+    samples = [Rows()[index] for index in range(6)] if rank == 0 else []
+    step = pack_across_ranks(samples, PackingConfig(16), groups[rank]) if rank == 0 else None
+    shapes = share_shapes(step)
+    return arrays(shapes.microbatches), shapes.counts, PackedShapes.of(step).words() if step else 0
+
+
+def test_middle_stages_know_the_boundaries(run_ranks):
+    first, *others = run_ranks(_stages, 3)
+    assert first[0][0].keys() == {"cu_seqlens", "cu_seqlens_padded", "max_seqlen"}
+    assert first[0][0]["max_seqlen"].dtype == np.int32
+    for packs, counts, _ in others:
+        assert counts == first[1]
+        for pack, wanted in zip(packs, first[0], strict=True):
+            assert_same_batch(pack, wanted, "boundaries")
+
+
+def test_counts_are_exact_at_any_size():
+    shapes = PackedShapes([], TokenCounts(2**53 + 1, 2**80 + 1))
+    assert PackedShapes.from_words(shapes.words()) == shapes
