@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from coredata._typing import Integer, Shaped
-from coredata.datasets.gpt_batch import gather, make_fields
+from coredata.datasets.gpt_batch import GatheredText, gather, make_fields
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_identity import (
     drops_last_partial_sequence,
@@ -16,10 +16,11 @@ from coredata.datasets.gpt_identity import (
 from coredata.datasets.gpt_index_holder import GPTIndexHolder
 from coredata.datasets.gpt_index_plan import GPTIndexPlan
 from coredata.datasets.identity import (
-    as_range,
     describe,
     description_hash,
     documents_fingerprint,
+    pack_documents,
+    unpack_documents,
 )
 from coredata.datasets.index_cache import IndexCache
 from coredata.datasets.protocol import Batch, Sample, TokenSource
@@ -212,22 +213,26 @@ class GPTDataset:
         return f"the {self.index_split.name} split of {self.dataset_path or 'unnamed data'}"
 
     def _read(self, numbers: SampleNumbers) -> Batch:
-        config = self.config
         try:
-            gathered = gather(
-                self.dataset,
-                self.order.spans(numbers.samples),
-                config.sequence_length,
-                int(config.add_extra_token_to_sequence),
-                np.dtype(config.output_dtype),
-            )
+            gathered = self._gather(numbers)
         except (IndexError, ValueError, OSError) as error:
             error.add_note(f"while reading samples {numbers.samples} of {self.name}")
             raise
-        batch = make_fields(gathered, config, self._special_ids)
+        batch = make_fields(gathered, self.config, self._special_ids)
         if numbers.padding is not None:
             batch["loss_mask"][numbers.padding] = 0
         return batch
+
+    def _gather(self, numbers: SampleNumbers) -> GatheredText:
+        """The tokens of samples, before they become fields; infilling changes them here."""
+        config = self.config
+        return gather(
+            self.dataset,
+            self.order.spans(numbers.samples),
+            config.sequence_length,
+            int(config.add_extra_token_to_sequence),
+            np.dtype(config.output_dtype),
+        )
 
     def _plan(self) -> GPTIndexPlan:
         config = self.config
@@ -261,14 +266,7 @@ class GPTDataset:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what the receiving process can open or count again."""
-        state = self.__dict__.copy()
-        span = as_range(self.indices)
-        if span is not None:
-            state["indices"] = (*span, self.indices.dtype.str)
-        return state
+        return {**self.__dict__, "indices": pack_documents(self.indices)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if isinstance(self.indices, tuple):
-            begin, end, dtype = self.indices
-            self.indices = np.arange(begin, end, dtype=dtype)
+        self.__dict__.update(state, indices=unpack_documents(state["indices"]))

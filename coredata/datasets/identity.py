@@ -60,3 +60,17 @@ def as_range(documents: Integer[np.ndarray, " documents"]) -> tuple[int, int] | 
     if end - begin != len(documents) or not np.all(documents[1:] == documents[:-1] + 1):
         return None
     return (begin, end)
+
+
+def pack_documents(documents: Integer[np.ndarray, " documents"]) -> Any:
+    """A small stand-in for `documents` in a pickle: a range by its ends, else the array."""
+    span = as_range(documents)
+    return documents if span is None else (*span, documents.dtype.str)
+
+
+def unpack_documents(packed: Any) -> Integer[np.ndarray, " documents"]:
+    """The documents that `pack_documents` stood in for."""
+    if not isinstance(packed, tuple):
+        return packed
+    begin, end, dtype = packed
+    return np.arange(begin, end, dtype=dtype)

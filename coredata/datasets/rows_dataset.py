@@ -10,10 +10,11 @@ import numpy as np
 from coredata._typing import Integer, Shaped
 from coredata.datasets.identity import (
     KEY_CONFIG_ATTRIBUTES,
-    as_range,
     describe,
     description_hash,
     documents_fingerprint,
+    pack_documents,
+    unpack_documents,
 )
 from coredata.datasets.protocol import Batch, Sample
 from coredata.datasets.rows_batch import stack_samples
@@ -203,17 +204,10 @@ class RowDataset(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what the receiving process can count again."""
-        state = self.__dict__.copy()
-        span = as_range(self.indices)
-        if span is not None:
-            state["indices"] = (*span, self.indices.dtype.str)
-        return state
+        return {**self.__dict__, "indices": pack_documents(self.indices)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if isinstance(self.indices, tuple):
-            begin, end, dtype = self.indices
-            self.indices = np.arange(begin, end, dtype=dtype)
+        self.__dict__.update(state, indices=unpack_documents(state["indices"]))
 
 
 def _tokenizer_digest(tokenizer: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from coredata._typing import Int64, UInt8
 from coredata.storage.paths import local_path
-from coredata.storage.reader import ByteReader, check_out, check_range, copy_ranges, slice_view
+from coredata.storage.reader import ByteReader, InMemoryReader, check_out, check_range
 
 
 def _local(path: str) -> str:
@@ -40,51 +40,11 @@ def _explained(path: str, error: OSError) -> OSError:
 
 
 @final
-class MappedFile(ByteReader):
+class MappedFile(InMemoryReader):
     """A local file mapped into memory, read-only. An empty file is an empty array."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._view: np.ndarray | None = None
-
-    @property
-    def path(self) -> str:
-        """The path, as it was given."""
-        return self._path
-
-    @property
-    def size(self) -> int:
-        """Size of the file in bytes."""
-        return self.view().size
-
-    def view(self) -> UInt8[np.ndarray, " size"]:
-        """The whole file; the mapping lives as long as any array that views it."""
-        if self._view is None:
-            self._view = _map(self._path)
-        return self._view
-
-    def read(self, offset: int, length: int) -> bytes | memoryview:
-        """Bytes `offset … offset + length`, without a copy."""
-        return slice_view(self._path, self.view(), offset, length)
-
-    def read_ranges(
-        self,
-        offsets: Int64[np.ndarray, " ranges"],
-        lengths: Int64[np.ndarray, " ranges"],
-        out: UInt8[np.ndarray, " bytes"],
-        out_offsets: Int64[np.ndarray, " ranges"],
-    ) -> None:
-        """Copy ranges of the file to `out`."""
-        copy_ranges(self._path, self.view(), offsets, lengths, out, out_offsets)
-
-    def prefetch(
-        self, offsets: Int64[np.ndarray, " ranges"], lengths: Int64[np.ndarray, " ranges"]
-    ) -> None:
-        """Nothing: the operating system reads mapped files ahead."""
-
-    def close(self) -> None:
-        """Forget the mapping."""
-        self._view = None
+    def _load(self) -> np.ndarray:
+        return _map(self._path)
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return MappedFile, (self._path,)

@@ -61,29 +61,6 @@ class ByteReader(ABC):
         """Let the file go. Arrays handed out stay valid; the next use opens the file again."""
 
 
-def slice_view(path: str, view: np.ndarray, offset: int, length: int) -> memoryview:
-    """The bytes of a range of a file in memory, without a copy; it must lie in the file."""
-    check_range(path, view.size, offset, length)
-    return view[offset : offset + length].data
-
-
-def copy_ranges(
-    path: str,
-    view: np.ndarray,
-    offsets: np.ndarray,
-    lengths: np.ndarray,
-    out: np.ndarray,
-    out_offsets: np.ndarray,
-) -> None:
-    """Copy ranges of a file in memory to `out`; all must lie in the file and in `out`."""
-    for offset, length, start in zip(
-        offsets.tolist(), lengths.tolist(), out_offsets.tolist(), strict=True
-    ):
-        check_range(path, view.size, offset, length)
-        check_out(path, out.size, start, length)
-        out[start : start + length] = view[offset : offset + length]
-
-
 def check_range(path: str, size: int, offset: int, length: int) -> None:
     """Raise ValueError unless the range lies in the file."""
     if offset < 0 or length < 0 or length > size - offset:
@@ -98,3 +75,62 @@ def check_out(path: str, size: int, offset: int, length: int) -> None:
         raise ValueError(
             f"{length} bytes of {path} do not fit at byte {offset} of an output of {size} bytes"
         )
+
+
+class InMemoryReader(ByteReader):
+    """A reader of which the whole file is an array once it is opened."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._view: np.ndarray | None = None
+
+    @abstractmethod
+    def _load(self) -> np.ndarray:
+        """The bytes of the file, as a read-only array."""
+
+    @property
+    def path(self) -> str:
+        """The path or URL, as it was given."""
+        return self._path
+
+    @property
+    def size(self) -> int:
+        """Size of the file in bytes."""
+        return self.view().size
+
+    def view(self) -> UInt8[np.ndarray, " size"]:
+        """The whole file; it lives as long as any array that views it."""
+        if self._view is None:
+            self._view = self._load()
+        return self._view
+
+    def read(self, offset: int, length: int) -> bytes | memoryview:
+        """Bytes `offset … offset + length`, without a copy."""
+        view = self.view()
+        check_range(self._path, view.size, offset, length)
+        return view[offset : offset + length].data
+
+    def read_ranges(
+        self,
+        offsets: Int64[np.ndarray, " ranges"],
+        lengths: Int64[np.ndarray, " ranges"],
+        out: UInt8[np.ndarray, " bytes"],
+        out_offsets: Int64[np.ndarray, " ranges"],
+    ) -> None:
+        """Copy ranges of the file to `out`."""
+        view = self.view()
+        for offset, length, start in zip(
+            offsets.tolist(), lengths.tolist(), out_offsets.tolist(), strict=True
+        ):
+            check_range(self._path, view.size, offset, length)
+            check_out(self._path, out.size, start, length)
+            out[start : start + length] = view[offset : offset + length]
+
+    def prefetch(
+        self, offsets: Int64[np.ndarray, " ranges"], lengths: Int64[np.ndarray, " ranges"]
+    ) -> None:
+        """Nothing: the whole file is there, or mapped."""
+
+    def close(self) -> None:
+        """Forget the bytes, or the mapping."""
+        self._view = None
