@@ -59,9 +59,11 @@ def pack_across_ranks(
 
     Args:
         samples: those of this rank: packs with `cu_seqlens`, which are cut apart, or single samples
-            with `padded_seq_len`.
+            with `padded_seq_len`. Fields beside `coredata.varlen.microbatch.FIELDS` stay behind.
         config: how to pack.
-        group: the data-parallel group, without context parallelism; None for all processes.
+        group: the data-parallel group, without context parallelism; None for all processes. Data
+            travel between CPUs: the group needs gloo, as from `init_process_group()` without a
+            backend.
 
     Raises:
         ValueError: samples that cannot be packed, too long, or too few for the ranks.
