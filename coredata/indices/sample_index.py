@@ -89,9 +89,9 @@ def _walk(sequence_lengths, document_index, sequence_length, extra_token, out):
     for ahead in range(min(np.int64(_BLOCK), entries)):
         prefetch(sequence_lengths, np.int64(document_index[ahead]))
     for first in range(0, entries, _BLOCK):
-        for ahead in range(first + _BLOCK, min(first + 2 * _BLOCK, entries)):
+        for ahead in range(first + _BLOCK, min(entries, np.int64(first + 2 * _BLOCK))):
             prefetch(sequence_lengths, np.int64(document_index[ahead]))
-        for position in range(first, min(first + _BLOCK, entries)):
+        for position in range(first, min(entries, np.int64(first + _BLOCK))):
             if row == rows:
                 return np.int64(-1)
             document = np.int64(document_index[position])
