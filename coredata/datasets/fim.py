@@ -12,10 +12,10 @@ import numpy as np
 from coredata._typing import Integer
 from coredata.datasets.fim_config import GPTFIMDatasetConfig
 from coredata.datasets.gpt import GPTDataset
-from coredata.datasets.gpt_batch import GatheredText
+from coredata.datasets.gpt_batch import GatheredText, gather, make_fields
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.identity import documents_fingerprint
-from coredata.datasets.protocol import TokenSource
+from coredata.datasets.protocol import Batch, TokenSource
 from coredata.datasets.sample_numbers import SampleNumbers
 from coredata.datasets.special_ids import read_attribute
 from coredata.fim import Draws, Infilling, SampleDraws
@@ -84,12 +84,19 @@ class GPTFIMDataset(GPTDataset):
             "fim": json.dumps({**options, "randomness": self.config.randomness}, sort_keys=True),
         }
 
-    def _gather(self, numbers: SampleNumbers) -> GatheredText:
-        gathered = super()._gather(numbers)
+    def _fields(self, numbers: SampleNumbers) -> Batch:
+        config = self.config
+        gathered = gather(
+            self.dataset,
+            self.order.spans(numbers.samples),
+            config.sequence_length,
+            int(config.add_extra_token_to_sequence),
+            np.dtype(config.output_dtype),
+        )
         self._permute(gathered, numbers)
-        if self.config.inter_document_masking or self.config.segment_ids:
+        if config.inter_document_masking or config.segment_ids:
             gathered = _by_end_tokens(gathered, self._infilling.ids.eod)
-        return gathered
+        return make_fields(gathered, config, self._special_ids)
 
     def _permute(self, gathered: GatheredText, numbers: SampleNumbers) -> None:
         """Replace the rows of `gathered`, each within its own length."""

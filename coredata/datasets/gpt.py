@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from coredata._typing import Integer, Shaped
-from coredata.datasets.gpt_batch import GatheredText, gather, make_fields
+from coredata.datasets.gpt_batch import read_batch
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_identity import (
     drops_last_partial_sequence,
@@ -82,6 +82,7 @@ class GPTDataset:
         self.unique_description_hash = description_hash(self.unique_description)
         self._special_ids = special_ids(config.tokenizer, bool(config.allow_ambiguous_pad_tokens))
         self._samples: int | None = None
+        self._order: IndexedOrder | None = None
         self._holder = GPTIndexHolder(
             self._cache(),
             writable=config.path_to_cache is not None,
@@ -121,12 +122,14 @@ class GPTDataset:
     @property
     def order(self) -> SampleOrder:
         """Which tokens make sample k."""
-        return IndexedOrder(
-            self._holder.open(self._plan),
-            self.dataset.sequence_lengths,
-            self.config.sequence_length,
-            self.config.add_extra_token_to_sequence,
-        )
+        if self._order is None:
+            self._order = IndexedOrder(
+                self._holder.open(self._plan),
+                self.dataset.sequence_lengths,
+                self.config.sequence_length,
+                self.config.add_extra_token_to_sequence,
+            )
+        return self._order
 
     @property
     def document_index(self) -> Integer[np.ndarray, " entries"]:
@@ -214,25 +217,18 @@ class GPTDataset:
 
     def _read(self, numbers: SampleNumbers) -> Batch:
         try:
-            gathered = self._gather(numbers)
+            batch = self._fields(numbers)
         except (IndexError, ValueError, OSError) as error:
             error.add_note(f"while reading samples {numbers.samples} of {self.name}")
             raise
-        batch = make_fields(gathered, self.config, self._special_ids)
         if numbers.padding is not None:
             batch["loss_mask"][numbers.padding] = 0
         return batch
 
-    def _gather(self, numbers: SampleNumbers) -> GatheredText:
-        """The tokens of samples, before they become fields; infilling changes them here."""
-        config = self.config
-        return gather(
-            self.dataset,
-            self.order.spans(numbers.samples),
-            config.sequence_length,
-            int(config.add_extra_token_to_sequence),
-            np.dtype(config.output_dtype),
-        )
+    def _fields(self, numbers: SampleNumbers) -> Batch:
+        """All fields of samples; infilling changes the tokens first."""
+        spans = self.order.spans(numbers.samples)
+        return read_batch(self.dataset, spans, self.config, self._special_ids)
 
     def _plan(self) -> GPTIndexPlan:
         config = self.config
@@ -266,7 +262,7 @@ class GPTDataset:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what the receiving process can open or count again."""
-        return {**self.__dict__, "indices": pack_documents(self.indices)}
+        return {**self.__dict__, "_order": None, "indices": pack_documents(self.indices)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, indices=unpack_documents(state["indices"]))

@@ -1,13 +1,17 @@
-"""From spans of tokens to a batch of GPT samples: one gather, then the fields."""
+"""From spans of tokens to a batch of GPT samples."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from coredata._typing import Integer
+from coredata._typing import Int64, Integer
 from coredata.datasets.batch_memory import allocate
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_fields import (
+    COUNTED,
+    LEFT_OUT,
+    RESTARTED,
     fill_attention_mask,
     fill_boundaries,
     fill_document_positions,
@@ -17,6 +21,7 @@ from coredata.datasets.gpt_fields import (
 )
 from coredata.datasets.protocol import Batch, TokenSource
 from coredata.datasets.special_ids import SpecialIds
+from coredata.formats import IndexedDataset
 from coredata.indices import SampleSpans
 
 
@@ -44,43 +49,115 @@ def gather(
         ValueError: a sample longer than S + `extra` tokens, or a span that the source lacks.
         IndexError: a sequence that the source lacks.
     """
-    rows = len(spans.row_splits) - 1
-    text = np.empty((rows, sequence_length + 1), dtype)
-    row_lengths = np.empty(rows, np.int64)
+    out_offsets, row_lengths = _place(spans, sequence_length, extra)
+    text = np.empty((len(row_lengths), sequence_length + 1), dtype)
+    source.read_into(spans.sequences, spans.offsets, spans.lengths, text.reshape(-1), out_offsets)
+    return GatheredText(text, row_lengths, spans)
+
+
+def read_batch(
+    source: TokenSource, spans: SampleSpans, config: GPTDatasetConfig, ids: SpecialIds
+) -> Batch:
+    """All fields that `config` asks for, of the samples that are `spans`.
+
+    Tokens that lie in a mapped file are turned into fields where they lie. Others are gathered
+    first.
+
+    Raises:
+        ValueError: a sample longer than S + 1 tokens (S without extra token), or a span that the
+            source lacks.
+        IndexError: a sequence that the source lacks.
+    """
+    extra = int(config.add_extra_token_to_sequence)
+    dtype = np.dtype(config.output_dtype)
+    if isinstance(source, IndexedDataset) and not makes_attention_mask(config):
+        out_offsets, row_lengths = _place(spans, config.sequence_length, extra)
+        width = config.sequence_length + 1
+        found = source.locate(
+            spans.sequences,
+            spans.offsets,
+            spans.lengths,
+            len(row_lengths) * width,
+            out_offsets,
+            dtype,
+        )
+        if found is not None:
+            rows = (spans.lengths, spans.row_splits)
+            return _fill(*found, *rows, row_lengths, spans, config, ids)
+    return make_fields(gather(source, spans, config.sequence_length, extra, dtype), config, ids)
+
+
+def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialIds) -> Batch:
+    """All fields that `config` asks for, newly allocated; nothing is shared between batches."""
+    text, row_lengths = gathered.text, gathered.row_lengths
+    rows, width = text.shape
+    memory = text.reshape(-1).view()
+    memory.flags.writeable = False
+    row_splits = np.arange(rows + 1)
+    starts = row_splits[:-1] * width
+    batch = _fill(memory, starts, row_lengths, row_splits, row_lengths, gathered.spans, config, ids)
+    if makes_attention_mask(config):
+        mask = batch["attention_mask"]
+        fill_attention_mask(text, row_lengths, ids.pad, ids.eod, config.reset_attention_mask, mask)
+    return batch
+
+
+def makes_attention_mask(config: GPTDatasetConfig) -> bool:
+    """Whether samples have a dense attention mask."""
+    return config.create_attention_mask and not config.inter_document_masking
+
+
+def _place(
+    spans: SampleSpans, sequence_length: int, extra: int
+) -> tuple[Int64[np.ndarray, " spans"], Int64[np.ndarray, " batch"]]:
+    """Where each span goes in rows of S + 1 tokens, and how many tokens each row has."""
+    row_lengths = np.empty(len(spans.row_splits) - 1, np.int64)
     out_offsets = np.empty(len(spans.lengths), np.int64)
-    row = place_spans(spans.row_splits, spans.lengths, text.shape[1], out_offsets, row_lengths)
-    if row < 0 and not extra and rows and int(row_lengths.max()) > sequence_length:
-        row = int(row_lengths.argmax())
+    row = place_spans(
+        spans.row_splits, spans.lengths, sequence_length + 1, extra, out_offsets, row_lengths
+    )
     if row >= 0:
         raise ValueError(
             f"row {row} of the batch has more than {sequence_length + extra} tokens; the sample "
             "index does not belong to this sequence_length. Remove it from the index cache"
         )
-    source.read_into(spans.sequences, spans.offsets, spans.lengths, text.reshape(-1), out_offsets)
-    return GatheredText(text, row_lengths, spans)
+    return out_offsets, row_lengths
 
 
-def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialIds) -> Batch:
-    """All fields that `config` asks for, newly allocated; nothing is shared between batches."""
-    text, row_lengths, spans = gathered.text, gathered.row_lengths, gathered.spans
-    batch = allocate(_fields(len(text), text.shape[1] - 1, config))
+def _fill(
+    memory: np.ndarray,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    row_splits: np.ndarray,
+    row_lengths: np.ndarray,
+    spans: SampleSpans,
+    config: GPTDatasetConfig,
+    ids: SpecialIds,
+) -> Batch:
+    """The fields, from spans of tokens in `memory`; `spans` are the documents they came from."""
+    rows, size = len(row_lengths), config.sequence_length
+    batch = allocate(_fields(rows, size, config))
+    if config.inter_document_masking:
+        positions = LEFT_OUT
+    else:
+        positions = RESTARTED if config.reset_position_ids else COUNTED
     fill_fields(
-        text,
-        row_lengths,
+        memory,
+        starts,
+        lengths,
+        row_splits,
         ids.pad,
         ids.eod,
         config.eod_mask_loss,
-        config.reset_position_ids and not config.inter_document_masking,
+        positions,
         batch["tokens"],
         batch["labels"],
         batch["loss_mask"],
         batch["position_ids"],
     )
-    if "attention_mask" in batch:
-        fill_attention_mask(text, ids.eod, config.reset_attention_mask, batch["attention_mask"])
     if config.inter_document_masking or config.segment_ids:
-        cu_seqlens = np.empty(text.shape, np.int32)
-        max_seqlen = np.empty(len(text), np.int32)
+        cu_seqlens = np.empty((rows, size + 1), np.int32)
+        max_seqlen = np.empty(rows, np.int32)
         extra = int(config.add_extra_token_to_sequence)
         fill_boundaries(spans.row_splits, spans.lengths, extra, cu_seqlens, max_seqlen)
         if config.inter_document_masking:
@@ -94,16 +171,18 @@ def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialId
 
 def _fields(
     rows: int, size: int, config: GPTDatasetConfig
-) -> dict[str, tuple[tuple[int, ...], str]]:
+) -> dict[str, tuple[tuple[int, ...], DTypeLike]]:
     """Shapes and dtypes, in the order in which samples list their fields."""
-    fields: dict[str, tuple[tuple[int, ...], str]] = {
-        "tokens": ((rows, size), config.output_dtype),
-        "labels": ((rows, size), config.output_dtype),
+    shape = (rows, size)
+    dtype = np.dtype(config.output_dtype)
+    fields: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
+        "tokens": (shape, dtype),
+        "labels": (shape, dtype),
     }
-    if config.create_attention_mask and not config.inter_document_masking:
-        fields["attention_mask"] = ((rows, 1, size, size), "bool")
-    fields["loss_mask"] = ((rows, size), "float32")
-    fields["position_ids"] = ((rows, size), config.output_dtype)
+    if makes_attention_mask(config):
+        fields["attention_mask"] = ((rows, 1, size, size), np.bool_)
+    fields["loss_mask"] = (shape, np.float32)
+    fields["position_ids"] = (shape, dtype)
     if config.segment_ids:
-        fields["segment_ids"] = ((rows, size), "int32")
+        fields["segment_ids"] = (shape, np.int32)
     return fields

@@ -1,22 +1,32 @@
-"""Kernels that turn rows of tokens into the fields of GPT samples.
+"""Kernels that turn spans of tokens into the fields of GPT samples.
 
-`text` holds S + 1 tokens for each of B samples: the inputs are its first S columns, the labels its
-last S. Kernels write every element of their outputs, so these may be uninitialised.
+The text of a sample is S + 1 tokens, S without an extra token: the inputs are its first S columns,
+the labels its last S. Kernels write every element of their outputs, so these may be uninitialised.
+Loops run over slices, whose indices need no test for being negative, so that they are vectorised.
 """
 
 import numpy as np
 
 from coredata._kernel import kernel
+from coredata.indices.prefetch import prefetch
+
+COUNTED, RESTARTED, LEFT_OUT = range(3)
+"""Position ids: 0 … S-1; counted again after each end-of-document token; not written."""
+_BLOCK = 64
+_CACHE_LINE = 64
+_LINES_AHEAD = 128
+"""How much of the next span is asked for while one is copied; processors follow long ones."""
 
 
 @kernel
-def place_spans(row_splits, lengths, width, out_offsets, row_lengths):
+def place_spans(row_splits, lengths, width, extra, out_offsets, row_lengths):
     """Where each span goes in rows of `width` tokens; -1, or the first row that is too long.
 
     Args:
         row_splits: int64 (B + 1); the spans of row b are row_splits[b] … row_splits[b + 1] - 1.
         lengths: int64, tokens of each span.
-        width: tokens that a row may have.
+        width: S + 1.
+        extra: 1, or 0 where a row may have only S tokens.
         out_offsets: int64, written: where in the flat buffer each span starts.
         row_lengths: int64 (B), written: tokens of each row.
     """
@@ -25,7 +35,7 @@ def place_spans(row_splits, lengths, width, out_offsets, row_lengths):
         for span in range(row_splits[row], row_splits[row + 1]):
             out_offsets[span] = row * width + filled
             filled += lengths[span]
-        if filled > width:
+        if filled > width - 1 + extra:
             return row
         row_lengths[row] = filled
     return np.int64(-1)
@@ -33,57 +43,129 @@ def place_spans(row_splits, lengths, width, out_offsets, row_lengths):
 
 @kernel
 def fill_fields(
-    text,
-    row_lengths,
+    memory,
+    starts,
+    lengths,
+    row_splits,
     pad,
     eod,
     eod_mask_loss,
-    reset_position_ids,
+    positions,
     tokens,
     labels,
     loss_mask,
     position_ids,
 ):
-    """Inputs, labels, loss mask and positions.
+    """Inputs, labels, loss mask and positions, straight from where the tokens lie.
 
-    What lies in `text` beyond a row's length is set to `pad` first. Loss is 0 where the label is
-    `pad`, and with `eod_mask_loss` where the input is `eod`; positions restart after `eod` with
-    `reset_position_ids`. Last, `pad` becomes 0 in inputs and labels, so that they can be looked up.
+    Span i is `lengths[i]` tokens from `memory[starts[i]]`; the spans of row b are row_splits[b] up
+    to row_splits[b + 1]. They have been checked: they lie in `memory`, and a row is at most S + 1
+    tokens. What is missing in a row is `pad`. Loss is 0 where the label is `pad`, and with
+    `eod_mask_loss` where the input is `eod`. `pad` becomes 0 in inputs and labels, so that they can
+    be looked up.
     """
-    batch, sequence_length = tokens.shape
-    zero = np.float32(0)
-    one = np.float32(1)
+    batch = tokens.shape[0]
+    line = np.int64(max(_CACHE_LINE // memory.itemsize, 1))
+    ahead = line * _LINES_AHEAD
     for row in range(batch):
-        for i in range(row_lengths[row], sequence_length + 1):
-            text[row, i] = pad
-        for i in range(sequence_length):
-            token = text[row, i]
-            tokens[row, i] = 0 if token == pad else token
-        for i in range(sequence_length):
-            label = text[row, i + 1]
-            labels[row, i] = 0 if label == pad else label
-            loss_mask[row, i] = zero if label == pad else one
-        if eod_mask_loss:
-            for i in range(sequence_length):
-                if text[row, i] == eod:
-                    loss_mask[row, i] = zero
-        if reset_position_ids:
-            start = 0
-            for i in range(sequence_length):
-                position_ids[row, i] = i - start
-                if text[row, i] == eod:
-                    start = i + 1
-        else:
-            for i in range(sequence_length):
-                position_ids[row, i] = i
+        begin, end = row_splits[row], row_splits[row + 1]
+        filled = np.int64(0)
+        for span in range(begin, end):
+            text = memory[starts[span] : starts[span] + lengths[span]]
+            if span + 1 < row_splits[batch]:
+                after = starts[span + 1]
+                for i in range(after, after + min(lengths[span + 1], ahead), line):
+                    prefetch(memory, i)
+            _fill_inputs(text, pad, tokens[row, filled:])
+            if filled > 0:
+                _fill_labels(text, pad, labels[row, filled - 1 :], loss_mask[row, filled - 1 :])
+            else:
+                _fill_labels(text[1:], pad, labels[row], loss_mask[row])
+            filled += lengths[span]
+        tokens[row, filled:] = 0
+        labels[row, max(filled - 1, 0) :] = 0
+        loss_mask[row, max(filled - 1, 0) :] = 0
+        if eod_mask_loss or positions == RESTARTED:
+            _after_ends(
+                memory,
+                starts[begin:end],
+                lengths[begin:end],
+                pad == eod,
+                eod,
+                eod_mask_loss,
+                positions,
+                loss_mask[row],
+                position_ids[row],
+            )
+        if positions == COUNTED:
+            _count(position_ids[row])
 
 
 @kernel
-def fill_attention_mask(text, eod, reset_attention_mask, mask):
+def _fill_inputs(text, pad, tokens):
+    for i in range(min(text.size, tokens.size)):
+        token = text[i]
+        tokens[i] = 0 if token == pad else token
+
+
+@kernel
+def _fill_labels(text, pad, labels, loss_mask):
+    for i in range(min(text.size, labels.size)):
+        token = text[i]
+        labels[i] = 0 if token == pad else token
+        loss_mask[i] = np.float32(0) if token == pad else np.float32(1)
+
+
+@kernel
+def _count(out):
+    """0, 1, 2, …"""
+    for i in range(out.size):
+        out[i] = i
+
+
+@kernel
+def _after_ends(
+    memory, starts, lengths, pad_is_eod, eod, eod_mask_loss, positions, loss_mask, position_ids
+):
+    """One row: no loss at `eod`, and positions that restart after it.
+
+    Blocks without an `eod`, which are nearly all, are passed over as a whole.
+    """
+    size = np.int64(loss_mask.size)
+    filled = np.int64(0)
+    restart = np.int64(0)
+    for span in range(starts.size):
+        text = memory[starts[span] : starts[span] + min(lengths[span], size - filled)]
+        for first in range(0, text.size, _BLOCK):
+            block = text[first : first + _BLOCK]
+            ends = np.int64(0)
+            for i in range(block.size):
+                ends += block[i] == eod
+            if ends == 0:
+                continue
+            for i in range(block.size):
+                if block[i] == eod:
+                    column = filled + first + i
+                    if eod_mask_loss:
+                        loss_mask[column] = 0
+                    if positions == RESTARTED:
+                        _count(position_ids[restart : column + 1])
+                    restart = column + 1
+        filled += text.size
+    if positions == RESTARTED:
+        if pad_is_eod and filled < size:
+            _count(position_ids[restart : filled + 1])
+            position_ids[filled + 1 :] = 0
+        else:
+            _count(position_ids[restart:])
+
+
+@kernel
+def fill_attention_mask(text, row_lengths, pad, eod, reset_attention_mask, mask):
     """Dense masks, bool (B, 1, S, S), True where a query (row) must not see a key (column).
 
     Causal; with `reset_attention_mask`, what comes after an `eod` does not see it or anything
-    before. `text` is padded already.
+    before. `text` (B, S + 1) counts as `pad` beyond the length of a row.
     """
     batch, _, sequence_length, _ = mask.shape
     for row in range(batch):
@@ -91,7 +173,8 @@ def fill_attention_mask(text, eod, reset_attention_mask, mask):
         for query in range(sequence_length):
             for key in range(sequence_length):
                 mask[row, 0, query, key] = key > query or key < start
-            if reset_attention_mask and text[row, query] == eod:
+            token = text[row, query] if query < row_lengths[row] else pad
+            if reset_attention_mask and token == eod:
                 start = query + 1
 
 
@@ -119,8 +202,7 @@ def fill_boundaries(row_splits, lengths, extra, cu_seqlens, max_seqlen):
                 count += 1
             start += lengths[span]
         longest = max(longest, sequence_length - np.int64(cu_seqlens[row, count - 1]))
-        for i in range(count, width):
-            cu_seqlens[row, i] = sequence_length
+        cu_seqlens[row, count:] = sequence_length
         max_seqlen[row] = longest
 
 
@@ -129,23 +211,24 @@ def fill_document_positions(cu_seqlens, position_ids):
     """Positions that count from 0 in each document."""
     batch, sequence_length = position_ids.shape
     for row in range(batch):
-        document = 0
-        for i in range(sequence_length):
-            if i == cu_seqlens[row, document + 1]:
-                document += 1
-            position_ids[row, i] = i - cu_seqlens[row, document]
+        for document in range(sequence_length):
+            begin, end = cu_seqlens[row, document], cu_seqlens[row, document + 1]
+            _count(position_ids[row, begin:end])
+            if end == sequence_length:
+                break
 
 
 @kernel
 def fill_segment_ids(cu_seqlens, row_lengths, segment_ids):
     """Number of the document of each token, from 1, int32 (B, S); 0 for padding.
 
-    `row_lengths` counts the tokens of each row of `text`; inputs beyond it are padding.
+    `row_lengths` counts the tokens of each row of text; inputs beyond it are padding.
     """
     batch, sequence_length = segment_ids.shape
     for row in range(batch):
-        document = 0
-        for i in range(sequence_length):
-            if i == cu_seqlens[row, document + 1]:
-                document += 1
-            segment_ids[row, i] = document + 1 if i < row_lengths[row] else 0
+        for document in range(sequence_length):
+            begin, end = cu_seqlens[row, document], cu_seqlens[row, document + 1]
+            segment_ids[row, begin:end] = document + 1
+            if end == sequence_length:
+                break
+        segment_ids[row, row_lengths[row] :] = 0

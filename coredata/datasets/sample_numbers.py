@@ -46,11 +46,12 @@ def sample_numbers(
     numbers = given.astype(np.int64)
     if numbers.size == 0:
         return SampleNumbers(numbers, None)
-    if not PADDING <= numbers.min() <= numbers.max() < size or (size == 0):
+    lowest = numbers.min()
+    if not PADDING <= lowest <= numbers.max() < size or (size == 0):
         _refuse(numbers, size, name)
-    padding = numbers == PADDING
-    if not padding.any():
+    if lowest > PADDING:
         return SampleNumbers(numbers, None)
+    padding = numbers == PADDING
     return SampleNumbers(np.where(padding, 0, numbers), padding)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from coredata._typing import Int8, Int32, Int64, Shaped
 from coredata.formats.errors import SequenceLengthError
 from coredata.formats.index import Index
 from coredata.formats.pair import Options, known_counts, open_pair
 from coredata.formats.paths import get_idx_path, prefix_exists
-from coredata.formats.spans import outside_file, read_spans
+from coredata.formats.spans import locate_spans, outside_file, read_spans
 from coredata.storage import ByteReader
 
 Item = Shaped[np.ndarray, " tokens"] | tuple[Shaped[np.ndarray, " tokens"], np.int8]
@@ -178,6 +179,37 @@ class IndexedDataset:
         """
         files, reader = self._open()
         read_spans(self.path_prefix, files, reader, sequences, offsets, lengths, out, out_offsets)
+
+    def locate(
+        self,
+        sequences: Int64[np.ndarray, " spans"],
+        offsets: Int64[np.ndarray, " spans"],
+        lengths: Int64[np.ndarray, " spans"],
+        out_size: int,
+        out_offsets: Int64[np.ndarray, " spans"],
+        dtype: DTypeLike,
+    ) -> tuple[Shaped[np.ndarray, " tokens"], Int64[np.ndarray, " spans"]] | None:
+        """Where spans lie, for readers that need no copy: all tokens, and each span's start.
+
+        The same checks as for `read_into` an array of `out_size` elements of `dtype`. None where
+        tokens have to be copied or checked: the file is not mapped, a span begins in the middle
+        of an item, `dtype` cannot hold every stored value, or there is no span.
+
+        Raises:
+            IndexError, ValueError, SequencePointerError: as for `read_into`.
+        """
+        files, reader = self._open()
+        return locate_spans(
+            self.path_prefix,
+            files,
+            reader,
+            sequences,
+            offsets,
+            lengths,
+            out_size,
+            out_offsets,
+            np.dtype(dtype),
+        )
 
     def identity(self) -> Mapping[str, Any]:
         """What the file is, wherever it lies: name, sequences, documents, tokens, dtype."""

@@ -32,10 +32,60 @@ def read_spans(
     """Check all spans, then copy them; see `IndexedDataset.read_into`."""
     if sequences.size == 0:
         return
+    if not out.flags.writeable and index.sequence_lengths.size:
+        raise ValueError("the output array is read-only; pass one that can be written")
+    starts, aligned = _plan(
+        path_prefix, index, reader, sequences, offsets, lengths, out.size, out_offsets
+    )
+    if np.can_cast(index.dtype, out.dtype, "safe"):
+        _copy(index, reader, starts, aligned, lengths, out, out_offsets)
+        return
+    positions = np.cumsum(lengths) - lengths
+    stored = np.empty(lengths.sum(), index.dtype)
+    _copy(index, reader, starts, aligned, lengths, stored, positions)
+    values = converted(stored, out.dtype, f"{path_prefix}: tokens read into an output array")
+    gather(values, positions * out.itemsize, out.itemsize, lengths, out, out_offsets)
+
+
+def locate_spans(
+    path_prefix: str,
+    index: Index,
+    reader: ByteReader,
+    sequences: Int64[np.ndarray, " spans"],
+    offsets: Int64[np.ndarray, " spans"],
+    lengths: Int64[np.ndarray, " spans"],
+    out_size: int,
+    out_offsets: Int64[np.ndarray, " spans"],
+    dtype: np.dtype,
+) -> tuple[Shaped[np.ndarray, " tokens"], Int64[np.ndarray, " spans"]] | None:
+    """Check all spans, then say where they lie; see `IndexedDataset.locate`."""
+    view = reader.view()
+    fits = index.dtype.kind in "iu" and np.can_cast(index.dtype, dtype, "safe")
+    if view is None or not fits or sequences.size == 0:
+        return None
+    starts, aligned = _plan(
+        path_prefix, index, reader, sequences, offsets, lengths, out_size, out_offsets
+    )
+    if not aligned:
+        return None
+    itemsize = index.dtype.itemsize
+    starts //= itemsize
+    return view[: view.size // itemsize * itemsize].view(index.dtype), starts
+
+
+def _plan(
+    path_prefix: str,
+    index: Index,
+    reader: ByteReader,
+    sequences: np.ndarray,
+    offsets: np.ndarray,
+    lengths: np.ndarray,
+    out_size: int,
+    out_offsets: np.ndarray,
+) -> tuple[np.ndarray, bool]:
+    """Where each span begins, in bytes, and whether all begin at multiples of the item size."""
     if index.sequence_lengths.size == 0:
         raise IndexError(f"{path_prefix} has no sequences, but {sequences[0]} was asked for")
-    if not out.flags.writeable:
-        raise ValueError("the output array is read-only; pass one that can be written")
     starts = np.empty(sequences.size, np.int64)
     status, span = plan_spans(
         index.sequence_lengths,
@@ -45,22 +95,15 @@ def read_spans(
         sequences,
         offsets,
         lengths,
-        out.size,
+        out_size,
         out_offsets,
         starts,
     )
     if status not in (SPANS_FIT, SPANS_UNALIGNED):
         asked = (int(sequences[span]), int(offsets[span]), int(lengths[span]))
-        raise _bad_span(path_prefix, index, reader, status, span, asked, out, out_offsets)
-    aligned = status == SPANS_FIT
-    if np.can_cast(index.dtype, out.dtype, "safe"):
-        _copy(index, reader, starts, aligned, lengths, out, out_offsets)
-        return
-    positions = np.cumsum(lengths) - lengths
-    stored = np.empty(lengths.sum(), index.dtype)
-    _copy(index, reader, starts, aligned, lengths, stored, positions)
-    values = converted(stored, out.dtype, f"{path_prefix}: tokens read into an output array")
-    gather(values, positions * out.itemsize, out.itemsize, lengths, out, out_offsets)
+        place = (int(out_offsets[span]), out_size)
+        raise _bad_span(path_prefix, index, reader, status, span, asked, place)
+    return starts, status == SPANS_FIT
 
 
 def _copy(
@@ -96,8 +139,7 @@ def _bad_span(
     status: int,
     span: int,
     asked: tuple[int, int, int],
-    out: np.ndarray,
-    out_offsets: np.ndarray,
+    place: tuple[int, int],
 ) -> Exception:
     sequence, offset, length = asked
     count = index.sequence_lengths.size
@@ -113,8 +155,8 @@ def _bad_span(
         )
     if status == SPAN_LEAVES_OUTPUT:
         return ValueError(
-            f"{path_prefix}: span {span} puts {length} tokens at {out_offsets[span]} of an output "
-            f"array of {out.size}; it does not fit"
+            f"{path_prefix}: span {span} puts {length} tokens at {place[0]} of an output "
+            f"array of {place[1]}; it does not fit"
         )
     return outside_file(path_prefix, sequence, index, reader.size)
 

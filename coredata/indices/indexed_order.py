@@ -1,6 +1,7 @@
 """The order stored in three index arrays."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,16 +45,22 @@ class IndexedOrder:
         """
         error, at, sequences, offsets, lengths, row_splits = _spans(
             _read_only(samples),
-            _read_only(self.indices.shuffle_index),
-            _read_only(self.indices.sample_index),
-            _read_only(self.indices.document_index),
-            _read_only(self.sequence_lengths),
+            *self._arrays,
             np.int64(self.add_extra_token),
             np.int64(self.sequence_length),
         )
         if error:
             self._refuse(error, int(samples[at]))
         return SampleSpans(sequences, offsets, lengths, row_splits)
+
+    @cached_property
+    def _arrays(self) -> tuple[np.ndarray, ...]:
+        return (
+            _read_only(self.indices.shuffle_index),
+            _read_only(self.indices.sample_index),
+            _read_only(self.indices.document_index),
+            _read_only(self.sequence_lengths),
+        )
 
     def _refuse(self, error: int, sample: int) -> None:
         if error == _NO_SAMPLE:
@@ -79,7 +86,7 @@ class IndexedOrder:
 
 def _read_only(array: np.ndarray) -> np.ndarray:
     """The same memory, marked read-only: mapped and writable arrays share one compiled version."""
-    view = np.ascontiguousarray(array).view()
+    view = np.ascontiguousarray(array)[...]
     view.flags.writeable = False
     return view
 
@@ -111,59 +118,61 @@ def _spans(
     extra_token,
     sequence_length,
 ):
-    """Check and count the spans of every sample, then write them."""
+    """Check and write the spans of every sample.
+
+    First the rows are checked, and how many spans they may have is found: one for each document,
+    and not more than tokens. Then each document is looked at once.
+    """
     row_splits = np.zeros(samples.size + 1, np.int64)
     error = np.int64(0)
     at = np.int64(0)
+    longest = sequence_length + extra_token
+    room = np.int64(0)
     for b in range(samples.size):
-        at = np.int64(b)
-        count = np.int64(0)
-        tokens = np.int64(0)
         if samples[b] < 0 or samples[b] >= shuffle_index.size:
             error = np.int64(_NO_SAMPLE)
+        else:
+            row = np.int64(shuffle_index[samples[b]])
+            if row < 0 or row >= sample_index.shape[0] - 1:
+                error = np.int64(_NO_ROW)
+            else:
+                first = np.int64(sample_index[row, 0])
+                last = np.int64(sample_index[row + 1, 0])
+                if first < 0 or last < first or last >= document_index.size:
+                    error = np.int64(_NO_POSITION)
+                else:
+                    room += min(last - first + 1, longest)
+        if error != 0:
+            at = np.int64(b)
+            room = np.int64(0)
             break
-        row = np.int64(shuffle_index[samples[b]])
-        if row < 0 or row >= sample_index.shape[0] - 1:
-            error = np.int64(_NO_ROW)
-            break
-        first = np.int64(sample_index[row, 0])
-        last = np.int64(sample_index[row + 1, 0])
-        if first < 0 or last < first or last >= document_index.size:
-            error = np.int64(_NO_POSITION)
-            break
-        for position in range(first, last + 1):
-            document, _, length = _span(
-                row, position, sample_index, document_index, sequence_lengths, extra_token
-            )
-            if document < 0:
-                error = -document
-                break
-            tokens += length
-            count += length > 0
-            if tokens > sequence_length + extra_token:
-                error = np.int64(_TOO_LONG)
-                break
+    sequences = np.empty(room, np.int64)
+    offsets = np.empty(room, np.int64)
+    lengths = np.empty(room, np.int64)
+    span = np.int64(0)
+    for b in range(samples.size):
         if error != 0:
             break
-        row_splits[b + 1] = row_splits[b] + count
-
-    total = np.int64(0) if error != 0 else row_splits[samples.size]
-    sequences = np.empty(total, np.int64)
-    offsets = np.empty(total, np.int64)
-    lengths = np.empty(total, np.int64)
-    if error == 0:
-        span = np.int64(0)
-        for b in range(samples.size):
-            row = np.int64(shuffle_index[samples[b]])
-            for position in range(
-                np.int64(sample_index[row, 0]), np.int64(sample_index[row + 1, 0]) + 1
-            ):
-                document, offset, length = _span(
-                    row, position, sample_index, document_index, sequence_lengths, extra_token
-                )
-                if length > 0:
-                    sequences[span] = document
-                    offsets[span] = offset
-                    lengths[span] = length
-                    span += 1
-    return error, at, sequences, offsets, lengths, row_splits
+        at = np.int64(b)
+        tokens = np.int64(0)
+        row = np.int64(shuffle_index[samples[b]])
+        first = np.int64(sample_index[row, 0])
+        last = np.int64(sample_index[row + 1, 0])
+        for position in range(first, last + 1):
+            document, offset, length = _span(
+                row, position, sample_index, document_index, sequence_lengths, extra_token
+            )
+            tokens += length
+            if document < 0:
+                error = -document
+            elif tokens > longest:
+                error = np.int64(_TOO_LONG)
+            if error != 0:
+                break
+            if length > 0:
+                sequences[span] = document
+                offsets[span] = offset
+                lengths[span] = length
+                span += 1
+        row_splits[b + 1] = span
+    return error, at, sequences[:span], offsets[:span], lengths[:span], row_splits

@@ -1,5 +1,6 @@
 """`get_batch` against a slow twin that goes token by token, over all options."""
 
+import tempfile
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.datasets import ArraySource, GPTDataset, GPTDatasetConfig
+from coredata.formats import IndexedDataset, IndexedDatasetBuilder
 from coredata.indices import Split
 
 EOD, PAD = 1, 2
@@ -121,11 +123,11 @@ def settings_of_datasets(draw):
     }
 
 
-def build(drawn) -> GPTDataset:
+def build(drawn, source=None) -> GPTDataset:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return GPTDataset(
-            ArraySource(drawn["tokens"], drawn["lengths"]),
+            source or ArraySource(drawn["tokens"], drawn["lengths"]),
             None,
             drawn["documents"],
             drawn["num_samples"],
@@ -163,3 +165,21 @@ def test_every_number_of_samples(drawn):
     for size in (0, min(1, len(dataset)), len(dataset)):
         batch = dataset.get_batch(np.arange(size))
         assert {len(values) for values in batch.values()} == {size}
+
+
+@settings(max_examples=50, deadline=None)
+@given(drawn=settings_of_datasets(), mmap=st.booleans(), data=st.data())
+def test_files_give_what_arrays_give(drawn, mmap, data):
+    expected = build(drawn)
+    with tempfile.TemporaryDirectory() as directory:
+        prefix = f"{directory}/corpus"
+        with IndexedDatasetBuilder(prefix, dtype=drawn["tokens"].dtype) as builder:
+            builder.add_documents(drawn["tokens"], drawn["lengths"].astype(np.int64))
+        found = build(drawn, IndexedDataset(prefix, mmap=mmap))
+        numbers = st.integers(-1, max(len(expected) - 1, 0))
+        indices = data.draw(st.lists(numbers, max_size=6 if len(expected) else 0))
+        batches = [dataset.get_batch(indices) for dataset in (expected, found)]
+    assert batches[0].keys() == batches[1].keys()
+    for field, values in batches[0].items():
+        assert values.dtype == batches[1][field].dtype
+        np.testing.assert_array_equal(values, batches[1][field])
