@@ -1,0 +1,212 @@
+"""Train a small transformer on text that every machine has, on a mesh data x model.
+
+    XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_PLATFORMS=cpu \\
+        python scripts/train_jax.py --directory /tmp/run --mesh 4,2
+
+With several processes, each is also told `--coordinator HOST:PORT --processes N --process R`.
+A run that ends goes on from its last checkpoint with the same command, on as many processes and on
+whatever mesh one likes. Each step prints its loss and a checksum of its global batch, so that one
+can see that the batches are those of a run that never stopped.
+"""
+
+import argparse
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from coredata_jax import JaxRanks, ShardedBatches, check_same_plan
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from coredata import BlendedMegatronDatasetBuilder, GPTDataset, GPTDatasetConfig
+from coredata.datasets.ranks import Ranks, build_in_turn
+from coredata.preprocess import preprocess
+from coredata.storage import atomic_write
+from coredata.text import demo_tokenizer
+from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
+
+TEXT_BYTES = 400_000
+SHARES = {"code": 0.7, "prose": 0.3}
+DIMENSION, HEADS, LAYERS, WIDE = 64, 8, 2, 256
+
+Tree = Any
+
+
+def tokenise(directory: Path) -> None:
+    """Token files of two sources, if they are not there yet."""
+    directory.mkdir(parents=True, exist_ok=True)
+    library = list(library_sources())
+    sources = {"code": iter(library), "prose": library_prose(islice(library, 200))}
+    for name, documents in sources.items():
+        if (directory / f"{name}_text_document.idx").exists():
+            continue
+        text = directory / f"{name}.jsonl"
+        with atomic_write(str(text)) as file:
+            file.writelines(json_lines(take(documents, TEXT_BYTES)))
+        preprocess(str(text), str(directory / name), demo_tokenizer(), append_eod=True)
+
+
+def open_dataset(args: argparse.Namespace, ranks: Ranks) -> GPTDataset:
+    """The blend of both sources, with as many samples as the run takes."""
+    directory = Path(args.directory)
+    build_in_turn(ranks, "shared", lambda: tokenise(directory))
+    prefixes = [str(directory / f"{name}_text_document") for name in SHARES]
+    config = GPTDatasetConfig(
+        random_seed=1234,
+        sequence_length=args.seq_length,
+        blend=(prefixes, list(SHARES.values())),
+        split="98,1,1",
+        path_to_cache=str(directory / "cache"),
+        tokenizer=demo_tokenizer(),
+        inter_document_masking=True,
+        segment_ids=True,
+        output_dtype="int32",
+    )
+    sizes = [args.steps * args.global_batch_size, 0, 0]
+    return BlendedMegatronDatasetBuilder(GPTDataset, sizes, config=config, ranks=ranks).build()[0]
+
+
+def shapes(vocab_size: int, sequence_length: int) -> dict[str, tuple[tuple[int, ...], P]]:
+    """Every parameter: its shape, and which of its axes the mesh's axis `model` splits."""
+    layers = {
+        "qkv": ((LAYERS, DIMENSION, 3, HEADS, DIMENSION // HEADS), P(None, None, None, "model")),
+        "out": ((LAYERS, HEADS, DIMENSION // HEADS, DIMENSION), P(None, "model")),
+        "wide": ((LAYERS, DIMENSION, WIDE), P(None, None, "model")),
+        "back": ((LAYERS, WIDE, DIMENSION), P(None, "model")),
+    }
+    tables = {"tokens": (vocab_size, DIMENSION), "positions": (sequence_length, DIMENSION)}
+    return {**{name: (shape, P()) for name, shape in tables.items()}, **layers}
+
+
+def normed(x: jax.Array) -> jax.Array:
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-6)
+
+
+def mean_loss(parameters: Tree, batch: dict[str, jax.Array]) -> jax.Array:
+    """Over the tokens that count; attention stays within documents."""
+    x = parameters["tokens"][batch["tokens"]] + parameters["positions"][batch["position_ids"]]
+    segments = batch["segment_ids"]
+    same = segments[:, None, :, None] == segments[:, None, None, :]
+    seen = same & jnp.tril(jnp.ones((segments.shape[1],) * 2, bool))
+    for layer in range(LAYERS):
+        qkv = jnp.einsum("bsd,dthe->tbhse", normed(x), parameters["qkv"][layer])
+        query, key, value = qkv
+        scores = jnp.einsum("bhqe,bhke->bhqk", query, key) * (DIMENSION // HEADS) ** -0.5
+        mixed = jax.nn.softmax(jnp.where(seen, scores, -1e9)) @ value
+        x = x + jnp.einsum("bhse,hed->bsd", mixed, parameters["out"][layer])
+        x = x + jax.nn.gelu(normed(x) @ parameters["wide"][layer]) @ parameters["back"][layer]
+    log_likelihoods = jax.nn.log_softmax(normed(x) @ parameters["tokens"].T)
+    losses = -jnp.take_along_axis(log_likelihoods, batch["labels"][..., None], axis=-1)[..., 0]
+    return (losses * batch["loss_mask"]).sum() / batch["loss_mask"].sum()
+
+
+def checksum(batch: dict[str, jax.Array]) -> jax.Array:
+    """Of a global batch, however it is sharded: every value times a weight of its place."""
+    total = jnp.uint32(0)
+    for number, name in enumerate(sorted(batch)):
+        values = batch[name].astype(jnp.uint32)
+        places = jnp.arange(values.size, dtype=jnp.uint32).reshape(values.shape)
+        total += (values * (places * jnp.uint32(2654435761) + jnp.uint32(2 * number + 1))).sum()
+    return total
+
+
+def train_step(state: Tree, batch: dict[str, jax.Array], learning_rate: float) -> Tree:
+    """One step of Adam; the new state, the loss, and the checksum of the batch."""
+    loss, gradients = jax.value_and_grad(mean_loss)(state["parameters"], batch)
+    count = state["count"] + 1
+    mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["mean"], gradients)
+    square = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, state["square"], gradients)
+    scale = learning_rate * jnp.sqrt(1 - 0.99**count) / (1 - 0.9**count)
+    parameters = jax.tree.map(
+        lambda p, m, v: p - scale * m / (jnp.sqrt(v) + 1e-8), state["parameters"], mean, square
+    )
+    state = {"parameters": parameters, "mean": mean, "square": square, "count": count}
+    return state, loss, checksum(batch)
+
+
+def first_state(vocab_size: int, sequence_length: int) -> Tree:
+    sizes = shapes(vocab_size, sequence_length)
+    keys = jax.random.split(jax.random.key(0), len(sizes))
+    parameters = {
+        name: 0.02 * jax.random.normal(key, shape)
+        for key, (name, (shape, _)) in zip(keys, sizes.items(), strict=True)
+    }
+    zeros = jax.tree.map(jnp.zeros_like, parameters)
+    return {"parameters": parameters, "mean": zeros, "square": zeros, "count": jnp.float32(0)}
+
+
+def train(args: argparse.Namespace) -> None:
+    """All steps from the last checkpoint on."""
+    ranks = JaxRanks.from_distributed()
+    mesh = Mesh(
+        np.array(jax.devices()).reshape([int(n) for n in args.mesh.split(",")]), ("data", "model")
+    )
+    dataset = open_dataset(args, ranks)
+    vocab_size = demo_tokenizer().vocab_size
+    repeated = NamedSharding(mesh, P())
+    layout = {
+        name: NamedSharding(mesh, axes)
+        for name, (_, axes) in shapes(vocab_size, args.seq_length).items()
+    }
+    shardings = {"parameters": layout, "mean": layout, "square": layout, "count": repeated}
+    start = jax.jit(first_state, static_argnums=(0, 1), out_shardings=shardings)
+    take_step = jax.jit(train_step, donate_argnums=0, out_shardings=(shardings, repeated, repeated))
+    state, done, waited, begun = start(vocab_size, args.seq_length), 0, 0.0, time.perf_counter()
+    with (
+        ocp.CheckpointManager(Path(args.directory).absolute() / args.name) as checkpoints,
+        ShardedBatches(dataset, args.global_batch_size, mesh) as batches,
+    ):
+        if checkpoints.latest_step() is not None:
+            done = checkpoints.latest_step()
+            asked = {"state": ocp.args.StandardRestore(state), "data": ocp.args.JsonRestore()}
+            saved = checkpoints.restore(done, args=ocp.args.Composite(**asked))
+            state = saved["state"]
+            batches.load_state_dict(saved["data"])
+        check_same_plan(batches, ranks)
+        for step in range(done + 1, args.steps + 1):
+            asked_at = time.perf_counter()
+            batch = next(batches)
+            waited += time.perf_counter() - asked_at
+            state, loss, digest = take_step(state, batch, args.learning_rate)
+            if ranks.rank == 0:
+                print(f"step {step} loss {float(loss):.4f} batch {int(digest):08x}", flush=True)
+            if step % args.checkpoint_interval == 0:
+                items = {
+                    "state": ocp.args.StandardSave(state),
+                    "data": ocp.args.JsonSave(batches.state_dict()),
+                }
+                checkpoints.save(step, args=ocp.args.Composite(**items))
+                checkpoints.wait_until_finished()  # The next step donates the state.
+            if step == args.stop_after:
+                break
+    if ranks.rank == 0:
+        print(f"waited for data {waited / (time.perf_counter() - begun):.1%} of the time")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--directory", required=True, help="data, index cache and checkpoints")
+    parser.add_argument("--name", default="run", help="directory of the checkpoints")
+    parser.add_argument("--mesh", required=True, help="sizes of the axes data and model: 4,2")
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--seq-length", type=int, default=128)
+    parser.add_argument("--global-batch-size", type=int, default=16)
+    parser.add_argument("--learning-rate", type=float, default=3e-3)
+    parser.add_argument("--checkpoint-interval", type=int, default=10)
+    parser.add_argument("--stop-after", type=int, help="leave after this step, as if killed")
+    parser.add_argument("--coordinator", help="HOST:PORT of process 0")
+    parser.add_argument("--processes", type=int)
+    parser.add_argument("--process", type=int)
+    args = parser.parse_args()
+    if args.coordinator is not None:
+        jax.distributed.initialize(args.coordinator, args.processes, args.process)
+    train(args)
+
+
+if __name__ == "__main__":
+    main()
