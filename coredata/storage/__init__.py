@@ -7,12 +7,16 @@ from coredata.storage.objects import WholeObject
 from coredata.storage.paths import exists, expand, is_directory, is_url, join, local_path, size
 from coredata.storage.reader import ByteReader
 from coredata.storage.readers import open_reader
+from coredata.storage.retrying import RetryPolicy, ShortBodyError, StorageError
 
 __all__ = [
     "ByteReader",
     "MappedFile",
     "PendingFile",
     "PositionalFile",
+    "RetryPolicy",
+    "ShortBodyError",
+    "StorageError",
     "WholeObject",
     "atomic_write",
     "begin_write",

@@ -45,13 +45,13 @@ class Fault:
     match: str = EVERY
     times: int | None = None
     skip: int = 0
-    seconds: float = 0.0
+    seconds: float | int = 0.0
     status: int = 0
     code: str = ""
     at_byte: int | None = None
 
 
-def delay(seconds: float, match: str = EVERY, **when: Any) -> Fault:
+def delay(seconds: float | int, match: str = EVERY, **when: Any) -> Fault:
     """Latency: each request waits, then is answered. Goes together with one other fault."""
     return Fault("delay", match, seconds=seconds, **when)
 
@@ -86,7 +86,9 @@ def shrunk_body(at_byte: int, match: str = EVERY, **when: Any) -> Fault:
     return Fault("shrunk", match, at_byte=at_byte, **when)
 
 
-def stall(seconds: float, match: str = EVERY, at_byte: int | None = None, **when: Any) -> Fault:
+def stall(
+    seconds: float | int, match: str = EVERY, at_byte: int | None = None, **when: Any
+) -> Fault:
     """Silence, before the answer or in the middle of the body, then a reset."""
     return Fault("stall", match, seconds=seconds, at_byte=at_byte, **when)
 
