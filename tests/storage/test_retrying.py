@@ -1,6 +1,7 @@
 """What is tried again, for how long, and what is said in the end."""
 
 import errno
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
@@ -25,7 +26,8 @@ def from_s3(status, code):
 
 
 def from_http(status):
-    return aiohttp.ClientResponseError(None, (), status=status)
+    asked = SimpleNamespace(real_url="http://host/k")
+    return aiohttp.ClientResponseError(asked, (), status=status)
 
 
 @pytest.mark.parametrize(
