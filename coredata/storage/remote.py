@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from coredata.storage.options import file_system_options
+
 
 def filesystem(url: str, storage_options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
     """The fsspec file system behind `url`, and the path of `url` inside it.
@@ -19,5 +21,5 @@ def filesystem(url: str, storage_options: Mapping[str, Any] | None = None) -> tu
             f"{url} is a URL, and URLs are read through fsspec, which is not installed; "
             "pip install fsspec"
         ) from error
-    remote, key = fsspec.core.url_to_fs(url, **dict(storage_options or {}))
+    remote, key = fsspec.core.url_to_fs(url, **file_system_options(storage_options))
     return remote, key
