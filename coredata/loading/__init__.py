@@ -1,6 +1,7 @@
 """Batches on one host: read ahead, in order, with a state that continues anywhere."""
 
 from coredata.loading.loader import BatchLoader
+from coredata.loading.position import Loader, full_fingerprint
 from coredata.loading.state import (
     STATE_VERSION,
     StateMismatchError,
@@ -12,8 +13,10 @@ from coredata.loading.state import (
 __all__ = [
     "STATE_VERSION",
     "BatchLoader",
+    "Loader",
     "StateMismatchError",
     "fingerprint_differences",
+    "full_fingerprint",
     "make_state",
     "read_state",
 ]
