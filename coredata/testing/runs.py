@@ -27,7 +27,8 @@ def assert_resume_exact(
 
     Args:
         make_loader: makes a loader at its start: an iterator with `state_dict`,
-            `load_state_dict` and `close`.
+            `load_state_dict` and `close`. Its batches are dicts of arrays, or of tensors that
+            numpy can look at.
         steps: how many batches to run; the run may end earlier.
         follow: how many batches to compare after each resume; by default all to the end of the
             run, which reads steps²/2 batches.
@@ -189,8 +190,8 @@ def _sorted(batch: Batch) -> Batch:
     return {name: array[order] for name, array in batch.items()}
 
 
-def _next(batches: Iterator[Batch], what: str) -> Batch:
-    """The next batch, which must be there."""
+def _next(batches: Iterator[Mapping[str, Any]], what: str) -> Mapping[str, Any]:
+    """The next batch, of arrays or of what numpy can take for one; it must be there."""
     batch = next(batches, None)
     if batch is None:
         raise AssertionError(f"{what}: there is none; the run ended too early")

@@ -94,6 +94,29 @@ def test_a_resume_that_is_not_exact(options, steps, match):
         assert_resume_exact(lambda: Loader(**options), steps)
 
 
+class OnDevice:
+    """An array of another library, as a tensor is: numpy can look at it."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
+@pytest.mark.parametrize("skip", [0, 1])
+def test_batches_may_be_of_another_librarys_arrays(skip):
+    class Elsewhere(Loader):
+        def __next__(self):
+            return {name: OnDevice(array) for name, array in super().__next__().items()}
+
+    if skip == 0:
+        assert_resume_exact(Elsewhere, 10)
+        return
+    with pytest.raises(AssertionError, match=r"batch 3, field tokens\[0, 0\]: is 16, expected 12"):
+        assert_resume_exact(lambda: Elsewhere(skip=skip), 10)
+
+
 def test_any_number_of_ranks_sees_the_same_global_batches():
     assert_same_global_batches(numbered_dataset(100), (4, 1, 2, 3, 8))
 

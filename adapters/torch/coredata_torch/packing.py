@@ -8,13 +8,12 @@ import numpy as np
 import torch.distributed as dist
 
 from coredata.datasets.protocol import Dataset
-from coredata.loading import make_state, read_state
+from coredata.loading import Loader
 from coredata.loading.prefetch import Step, steps
 from coredata.sampling import BatchSampler
 from coredata.varlen import TokenCounts, dp_balanced, pack_samples, token_counts, unpack_samples
 from coredata.varlen.microbatch import clear_padding
 from coredata_torch.exchange import exchange, take_inventory, tell_failure
-from coredata_torch.samplers import full_fingerprint
 from coredata_torch.tensors import Tensors, as_tensors
 
 
@@ -94,49 +93,29 @@ def pack_across_ranks(
 
 
 @final
-class PackedLoader(Iterator[PackedStep]):
+class PackedLoader(Loader[PackedStep]):
     """Steps of packed microbatches from a dataset of variable-length samples.
 
     Each step takes a whole global batch (`HybridCPMegatronPretrainingSampler`), so nothing is held
     from one step to the next, and the position is the consumed samples alone.
 
-    All ranks of the group must call `next` alike.
+    All ranks of the group must call `next` alike; it raises what `pack_across_ranks` does.
     """
 
     def __init__(
         self, dataset: Dataset, sampler: BatchSampler, config: PackingConfig, group: Any = None
     ) -> None:
-        self.dataset = dataset
-        self.sampler = sampler
+        super().__init__(dataset, sampler)
         self.config = config
         self.group = group
-        self._seek(sampler.consumed_samples)
+        self._steps: Iterator[Step] | None = None
 
-    def __next__(self) -> PackedStep:
-        """The next step of this rank; see `pack_across_ranks`.
-
-        Raises:
-            StopIteration: the samples are at an end.
-        """
+    def _take(self) -> tuple[int, PackedStep]:
+        if self._steps is None:
+            self._steps = steps(self.sampler.resume(self._consumed))
         step = next(self._steps)
         samples = self.dataset.__getitems__(step.indices.tolist())
-        packed = pack_across_ranks(samples, self.config, self.group)
-        self._consumed = step.consumed_samples
-        return packed
+        return step.consumed_samples, pack_across_ranks(samples, self.config, self.group)
 
-    def state_dict(self) -> dict[str, Any]:
-        """The position, as of every loader of coredata."""
-        return make_state(self._consumed, full_fingerprint(self.dataset, self.sampler))
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where a state was taken, on any number of ranks.
-
-        Raises:
-            ValueError: a malformed state, or a position where no global batch begins.
-            StateMismatchError: it was saved over another dataset or order.
-        """
-        self._seek(read_state(state_dict, full_fingerprint(self.dataset, self.sampler)))
-
-    def _seek(self, consumed: int) -> None:
-        self._steps: Iterator[Step] = steps(self.sampler.resume(consumed))
-        self._consumed = int(consumed)
+    def _halt(self) -> None:
+        self._steps = None

@@ -6,7 +6,7 @@ from typing import Any, final
 import torch
 
 from coredata.datasets.protocol import Dataset
-from coredata.loading import make_state, read_state
+from coredata.loading import full_fingerprint, make_state, read_state
 from coredata.loading.prefetch import Step, steps
 from coredata.sampling import BatchSampler
 
@@ -67,9 +67,3 @@ class BatchNumbers(Iterator[list[int]]):
         consumed = read_state(state_dict, self._fingerprint)
         self._steps = steps(self._sampler.resume(consumed))
         self._consumed = consumed
-
-
-def full_fingerprint(dataset: Dataset | None, sampler: BatchSampler) -> dict[str, Any]:
-    """What the samples and their order depend on; ranks and batch sizes are not in it."""
-    contents = {} if dataset is None else dataset.fingerprint()
-    return {**contents, "order": dict(sampler.order())}

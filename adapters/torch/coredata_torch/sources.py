@@ -1,6 +1,5 @@
 """Where a loader's batches come from: threads of this process, or worker processes."""
 
-import weakref
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, Protocol, final, runtime_checkable
@@ -8,7 +7,9 @@ from typing import Any, Protocol, final, runtime_checkable
 import torch
 
 from coredata.datasets.protocol import Dataset
-from coredata.loading.prefetch import Prefetcher, Step, read
+from coredata.loading import BatchLoader
+from coredata.loading.prefetch import Step, steps
+from coredata.sampling import BatchSampler
 from coredata_torch.tensors import Tensors, as_tensors
 from coredata_torch.view import TorchDataset, collate
 
@@ -36,29 +37,19 @@ class InThreads:
     """Batches read ahead by a thread; reading and compiled code leave the interpreter free."""
 
     def __init__(
-        self, dataset: Dataset, plan: Iterator[Step], prefetch: int, pin_memory: bool
+        self, dataset: Dataset, sampler: BatchSampler, prefetch: int, pin_memory: bool
     ) -> None:
-        self._dataset = dataset
-        self._plan = plan
+        self._loader = BatchLoader(dataset, sampler, prefetch=prefetch)
         self._pin_memory = pin_memory
-        self._prefetcher = Prefetcher(dataset, plan, prefetch, 1) if prefetch else None
-        if self._prefetcher is not None:
-            # For a loader that is dropped without close; the collector must not wait for threads.
-            weakref.finalize(self, self._prefetcher.stop, wait=False).atexit = False
 
     def __next__(self) -> tuple[int, Tensors]:
         """See `Source`."""
-        if self._prefetcher is not None:
-            step, batch = next(self._prefetcher)
-        else:
-            step = next(self._plan)
-            batch = read(self._dataset, step)
-        return step.consumed_samples, as_tensors(batch, pin_memory=self._pin_memory)
+        batch = next(self._loader)
+        return self._loader.consumed_samples, as_tensors(batch, pin_memory=self._pin_memory)
 
     def stop(self) -> None:
         """See `Source`."""
-        if self._prefetcher is not None:
-            self._prefetcher.stop()
+        self._loader.close()
 
 
 @final
@@ -72,7 +63,7 @@ class InWorkers:
     def __init__(
         self,
         dataset: Dataset,
-        plan: Iterator[Step],
+        sampler: BatchSampler,
         prefetch: int,
         pin_memory: bool,
         num_workers: int,
@@ -81,7 +72,7 @@ class InWorkers:
         self._due: deque[int] = deque()
         loader = torch.utils.data.DataLoader(
             TorchDataset(dataset),
-            batch_sampler=_Numbers(plan, self._due),
+            batch_sampler=_Numbers(steps(sampler), self._due),
             collate_fn=collate,
             num_workers=num_workers,
             multiprocessing_context=start_method,

@@ -39,24 +39,8 @@ def test_the_last_batch_is_dropped_or_filled_with_rows_without_loss(numbers, dro
 @pytest.mark.parametrize("prefetch", [0, 2])
 @pytest.mark.parametrize("device_prefetch", [0, 1, 3])
 def test_resume_is_exact_whatever_is_read_ahead(numbers, prefetch, device_prefetch):
-    class Host:
-        """Batches as host arrays, to be compared."""
-
-        def __init__(self):
-            self.run = ShardedBatches(
-                numbers, 8, DATA, prefetch=prefetch, device_prefetch=device_prefetch
-            )
-            self.state_dict = self.run.state_dict
-            self.load_state_dict = self.run.load_state_dict
-            self.close = self.run.close
-
-        def __iter__(self):
-            return self
-
-        def __next__(self):
-            return as_numpy(next(self.run))
-
-    assert_resume_exact(Host, 6)
+    options = {"prefetch": prefetch, "device_prefetch": device_prefetch}
+    assert_resume_exact(lambda: ShardedBatches(numbers, 8, DATA, **options), 6)
 
 
 def test_a_step_may_donate_its_batch(numbers):
