@@ -2,10 +2,11 @@
 
 import coredata_jax._require  # noqa: F401
 from coredata_jax.agreement import PlanMismatchError, check_same_plan
-from coredata_jax.batches import SEQUENCE_FIELDS, ShardedBatches
+from coredata_jax.batches import ShardedBatches
 from coredata_jax.layout import BatchLayout, DeviceShare
 from coredata_jax.ranks import JaxRanks
 from coredata_jax.sequence_order import SequenceOrder, load_balanced_order
+from coredata_jax.sharded import SEQUENCE_FIELDS, ShardedLoader
 
 __all__ = [
     "SEQUENCE_FIELDS",
@@ -15,6 +16,7 @@ __all__ = [
     "PlanMismatchError",
     "SequenceOrder",
     "ShardedBatches",
+    "ShardedLoader",
     "check_same_plan",
     "load_balanced_order",
 ]

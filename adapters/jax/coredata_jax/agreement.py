@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coredata.datasets.ranks import Ranks
-from coredata_jax.batches import ShardedBatches
+from coredata_jax.sharded import ShardedLoader
 
 _ABSENT = "nothing"
 
@@ -16,7 +16,7 @@ class PlanMismatchError(ValueError):
     """Processes that would read different batches. The text names them, and what differs."""
 
 
-def check_same_plan(batches: ShardedBatches, ranks: Ranks) -> None:
+def check_same_plan(batches: ShardedLoader, ranks: Ranks) -> None:
     """Compare what all processes are about to read: dataset, order, position, sizes and mesh.
 
     All processes must call it. It costs one small message each (and a second one if they differ).

@@ -8,7 +8,7 @@ import numpy as np
 
 from coredata._typing import Int64, Shaped
 from coredata.datasets.protocol import Batch, Dataset, Sample
-from coredata.sampling import BatchSampler, GlobalBatchSampler, Order
+from coredata.sampling import BatchSampler, Order
 from coredata_jax.layout import BatchLayout
 from coredata_jax.sequence_order import load_balanced_order
 
@@ -19,7 +19,7 @@ class LocalRows(BatchSampler):
 
     cyclic: ClassVar[bool] = False
 
-    def __init__(self, whole: GlobalBatchSampler, layout: BatchLayout) -> None:
+    def __init__(self, whole: BatchSampler, layout: BatchLayout) -> None:
         self.whole = whole
         self.layout = layout
         self.total_samples = whole.total_samples

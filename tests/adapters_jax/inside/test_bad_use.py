@@ -88,8 +88,10 @@ def test_after_close():
     next(run)
     run.close()
     state = run.state_dict()
-    for use in (lambda: next(run), lambda: run.seek(0), lambda: run.load_state_dict(state)):
-        with pytest.raises(RuntimeError, match=r"closed \(at consumed_samples=8\).*Make another"):
+    with pytest.raises(RuntimeError, match=r"ShardedBatches is closed \(at consumed_samples=8\)"):
+        next(run)
+    for use in (lambda: run.seek(0), run.rewind, lambda: run.load_state_dict(state)):
+        with pytest.raises(RuntimeError, match=r"ShardedBatches is closed.*Make another one"):
             use()
 
 
