@@ -33,7 +33,7 @@ class ReadOptions:
     gap: int = 16 * _KIB
     """Two ranges with at most so many bytes between them may be fetched as one."""
 
-    waste: float = 0.2
+    waste: int | float = 0.2
     """Bytes fetched only because they lie in such gaps: at most this share of the bytes wanted."""
 
     largest_request: int = 4 * _MIB
@@ -42,14 +42,14 @@ class ReadOptions:
     requests: int = 32
     """Requests under way at the same time, in one process."""
 
-    timeout: float = 20.0
+    timeout: int | float = 20.0
     """Seconds that one try may take, where the file system can be interrupted (the asynchronous
     ones: S3, GCS, Azure, HTTP)."""
 
-    deadline: float = 120.0
+    deadline: int | float = 120.0
     """Seconds in which a range must have come, all tries and pauses together."""
 
-    recheck: float = 60.0
+    recheck: int | float = 60.0
     """Seconds after which it is looked again whether an object is still the same, where requests
     cannot demand it (S3 and HTTP with an ETag can, at every request)."""
 
@@ -63,15 +63,18 @@ class ReadOptions:
     block: int = 256 * _KIB
     """Bytes in a block on `disk`; with a disk, whole blocks are fetched."""
 
+    copies: str | None = None
+    """A local directory for whole copies of `.idx` files, shared by all processes of the host.
+    None: the environment variable COREDATA_CACHE, or `coredata` in the user's cache directory."""
+
     def __post_init__(self) -> None:
         """Check all fields."""
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or not value >= least:
-                raise ValueError(f"{name}: got {value!r}, need a number of at least {least}")
-        for name in _WHOLE:
-            if not isinstance(getattr(self, name), int):
-                raise ValueError(f"{name}: got {getattr(self, name)!r}, need a whole number")
+            whole = "a whole number" if name in _WHOLE else "a number"
+            kind = int if name in _WHOLE else int | float
+            if not isinstance(value, kind) or isinstance(value, bool) or not value >= least:
+                raise ValueError(f"{name}: got {value!r}, need {whole} of at least {least}")
         if self.share < 4 * self.unit:
             raise ValueError(
                 f"memory: {self.memory} bytes for {self.processes} processes are {self.share} for "

@@ -100,4 +100,4 @@ def cut_requests(
             out[1, count] = end
             count += 1
             start = end
-    return count
+    return int(count)

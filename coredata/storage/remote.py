@@ -23,3 +23,35 @@ def filesystem(url: str, storage_options: Mapping[str, Any] | None = None) -> tu
         ) from error
     remote, key = fsspec.core.url_to_fs(url, **file_system_options(storage_options))
     return remote, key
+
+
+def timed(remote: Any, method: str, timeout: float | int, *args: Any, **kwargs: Any) -> Any:
+    """The result of a method of a file system, given up after `timeout` seconds if it can be.
+
+    Only asynchronous file systems can be interrupted; others have time-outs of their own.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+    if not remote.async_impl or remote.asynchronous:
+        return getattr(remote, method)(*args, **kwargs)
+    import fsspec.asyn
+
+    return fsspec.asyn.sync(
+        remote.loop, getattr(remote, f"_{method}"), *args, timeout=timeout, **kwargs
+    )
+
+
+def reading_options(
+    url: str, storage_options: Mapping[str, Any] | None, connections: int
+) -> dict[str, Any]:
+    """Options of a file system of its own, for many requests at once that are not retried in it.
+
+    Whoever reads through it tries again by itself, with a deadline over everything. What the user
+    sets wins.
+    """
+    options = {**file_system_options(storage_options), "skip_instance_cache": True}
+    if url.startswith(("s3://", "s3a://")):
+        ours = {"max_pool_connections": connections, "retries": {"max_attempts": 0}}
+        options["config_kwargs"] = {**ours, **options.get("config_kwargs", {})}
+    return options

@@ -1,0 +1,197 @@
+"""An fsspec file system in this process, and single requests through it."""
+
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+from urllib.parse import urlsplit
+
+from coredata.storage.faults import ObjectChangedError
+from coredata.storage.options import ReadOptions
+from coredata.storage.remote import filesystem, reading_options
+from coredata.storage.retrying import ShortBodyError, StorageError
+
+_VERSION_FIELDS = (
+    "ETag",
+    "etag",
+    "generation",
+    "content_settings",
+    "LastModified",
+    "last_modified",
+    "Last-Modified",
+    "mtime",
+    "updated",
+    "created",
+)
+
+
+@dataclass(frozen=True)
+class ObjectFacts:
+    """Which object it is.
+
+    Attributes:
+        size: in bytes.
+        version: what changes when it is written again: an ETag, or a time; "" if unknown.
+        demand: the ETag that requests can demand (If-Match); "" if none.
+    """
+
+    size: int
+    version: str
+    demand: str
+
+
+@final
+class Connection:
+    """Requests to one file system. Threads may share it; a forked process makes its own.
+
+    Nothing is tried twice here; see `Retry`.
+
+    Args:
+        url: of any file of the file system.
+        storage_options: for fsspec, and for reading.
+        options: how to read.
+    """
+
+    def __init__(
+        self, url: str, storage_options: Mapping[str, Any] | None, options: ReadOptions
+    ) -> None:
+        self._url = url
+        self._options = options
+        self._storage_options = reading_options(url, storage_options, 2 * options.requests)
+        self._lock = threading.Lock()
+        self._opened: Any = None
+        self._checked: dict[str, float] = {}
+
+    def facts(self, url: str) -> ObjectFacts:
+        """Size and version of an object, as its storage has them now.
+
+        Raises:
+            FileNotFoundError: no such object, or a directory.
+            StorageError: its size is not known.
+            Exception: whatever the file system raises.
+        """
+        remote, key = self._system(url)
+        if remote.async_impl:
+            refresh = {"refresh": True} if _speaks(remote, "s3") else {}
+            found = self._wait(remote, lambda: remote._info(key, **refresh))
+        else:
+            found = remote.info(key)
+        if found.get("type") == "directory":
+            raise FileNotFoundError(f"{url} is a directory, and an object was expected")
+        if not isinstance(found.get("size"), int):
+            raise StorageError(
+                f"{url}: its size is not known, so no part of it can be asked for. Serve it from a "
+                "server that gives Content-Length, or copy it to a local disk"
+            )
+        self._checked[url] = time.monotonic()
+        return _facts(found, _speaks(remote, "s3") or _speaks(remote, "http"))
+
+    def fetch(self, url: str, facts: ObjectFacts, start: int, stop: int) -> bytes:
+        """Bytes `start … stop` of an object.
+
+        Raises:
+            ObjectChangedError: it is another object than `facts` are of.
+            ShortBodyError: fewer bytes came.
+            StorageError: more bytes came.
+            Exception: whatever the file system raises.
+        """
+        remote, key = self._system(url)
+        if not facts.demand:
+            self._check(url, facts)
+        if not remote.async_impl:
+            data = remote.cat_file(key, start=start, end=stop)
+        elif facts.demand and _speaks(remote, "s3"):
+            data = self._wait(remote, lambda: _s3_range(remote, key, facts.demand, start, stop))
+        else:
+            headers = self._headers(remote, facts)
+            data = self._wait(
+                remote, lambda: remote._cat_file(key, start=start, end=stop, **headers)
+            )
+        if len(data) < stop - start:
+            raise ShortBodyError(f"{len(data)} bytes came instead of {stop - start}")
+        if len(data) > stop - start:
+            raise StorageError(
+                f"{len(data)} bytes came instead of {stop - start}; the server seems to ignore "
+                "ranges. Read it through one that does not, or copy the file to a local disk"
+            )
+        return bytes(data)
+
+    def renew(self) -> None:
+        """Forget the file system, so that the next request reads the credentials again."""
+        with self._lock:
+            self._opened = None
+
+    def _system(self, url: str) -> tuple[Any, str]:
+        with self._lock:
+            if self._opened is None:
+                self._opened, _ = filesystem(self._url, self._storage_options)
+                if _speaks(self._opened, "s3"):
+                    self._opened.retries = 1
+            return self._opened, self._opened._strip_protocol(url)
+
+    def _check(self, url: str, facts: ObjectFacts) -> None:
+        """From time to time, look whether an object is still the same."""
+        if time.monotonic() - self._checked.get(url, 0.0) < self._options.recheck:
+            return
+        remote, key = self._system(url)
+        remote.invalidate_cache(remote._parent(key))
+        found = self.facts(url)
+        if found != facts:
+            raise ObjectChangedError(
+                f"it had {facts.size} bytes (version {facts.version or 'unknown'}), and has "
+                f"{found.size} (version {found.version or 'unknown'})"
+            )
+
+    def _headers(self, remote: Any, facts: ObjectFacts) -> dict[str, Any]:
+        if not (facts.demand and _speaks(remote, "http")):
+            return {}
+        given = remote.kwargs.get("headers", {})
+        return {"headers": {**given, "If-Match": facts.demand}}
+
+    def _wait(self, remote: Any, make: Callable[[], Awaitable[Any]]) -> Any:
+        """The result of a coroutine on fsspec's own loop, within the time of one try."""
+        import asyncio
+
+        import fsspec.asyn
+
+        async def limited() -> Any:
+            return await asyncio.wait_for(make(), self._options.timeout)
+
+        return fsspec.asyn.sync(remote.loop, limited)
+
+
+def same_system(url: str) -> str:
+    """What URLs have in common that one file system reads: scheme and host or bucket."""
+    if "::" in url:
+        return url
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{'?' if parts.query else ''}"
+
+
+def _speaks(remote: Any, protocol: str) -> bool:
+    spoken = remote.protocol
+    return protocol == spoken if isinstance(spoken, str) else protocol in spoken
+
+
+def _facts(found: Mapping[str, Any], conditional: bool) -> ObjectFacts:
+    version = next((str(found[name]) for name in _VERSION_FIELDS if found.get(name)), "")
+    tag = str(found.get("ETag") or "")
+    strong = conditional and bool(tag) and not tag.startswith("W/")
+    return ObjectFacts(found["size"], version, tag if strong else "")
+
+
+async def _s3_range(remote: Any, key: str, tag: str, start: int, stop: int) -> bytes:
+    """A range of an S3 object, only if its ETag is `tag`; s3fs's own call cannot ask for that."""
+    bucket, name, version = remote.split_path(key)
+    which = {"VersionId": version} if version else {}
+    answer = await remote._call_s3(
+        "get_object",
+        Bucket=bucket,
+        Key=name,
+        Range=f"bytes={start}-{stop - 1}",
+        IfMatch=tag,
+        **which,
+    )
+    async with answer["Body"] as body:
+        return await body.read()
