@@ -8,11 +8,12 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 
 from coredata.preprocess.board import Board
 from coredata.preprocess.errors import PreprocessError, WorkerDied
-from coredata.preprocess.executors import InThisProcess, LocalProcesses
+from coredata.preprocess.executors import InThisProcess, LocalProcesses, LocalThreads
 from coredata.preprocess.plan import InputFile, Shard
 from coredata.preprocess.schedule import results_in_order
 from coredata.preprocess.shard import Job, run_pickled, run_shard
 from coredata.preprocess.work import ShardResult
+from coredata.text.native_batch import one_encoding_thread
 
 _TASKS_PER_WORKER = 2
 
@@ -37,12 +38,19 @@ def execute(
     """
     with contextlib.ExitStack() as stack:
         processes: LocalProcesses | None = None
+        in_threads = False
         if executor is None and workers > 1 and len(finished) < len(shards):
-            processes = stack.enter_context(LocalProcesses(min(workers, len(shards))))
-            executor = processes
+            workers = min(workers, len(shards))
+            in_threads = workers <= LocalThreads.AT_MOST and job.encodes_beside_threads
+            if in_threads:
+                executor = stack.enter_context(LocalThreads(workers))
+            else:
+                executor = processes = stack.enter_context(LocalProcesses(workers))
         task: Callable[[InputFile, Shard], ShardResult]
         if executor is None:
             executor, workers = InThisProcess(), 1
+            stack.enter_context(one_encoding_thread())
+        if in_threads or isinstance(executor, InThisProcess):
             task = functools.partial(run_shard, job)
         else:
             task = functools.partial(run_pickled, pickle.dumps(job))

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -32,6 +32,19 @@ class InThisProcess(Executor):
         except (OSError, ValueError) as error:
             future.set_exception(error)
         return future
+
+
+class LocalThreads(ThreadPoolExecutor):
+    """Threads of this process, for tokenizers that let other threads run while they encode.
+
+    They start at once, where a process takes half a second to import what it needs. Reading rows
+    is Python, one thread at a time: more than a few of them wait for each other.
+    """
+
+    AT_MOST = 4
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers, thread_name_prefix="coredata-preprocess")
 
 
 class LocalProcesses(Executor):

@@ -72,6 +72,8 @@ class PreprocessReport:
         shards_reused: how many of these an earlier, interrupted run had finished.
         error_report: file that lists the bad lines; None if there were none.
         seconds: duration of this run.
+        encoder: which package encoded: gigatoken, tokenizers, or the tokenizer's own class.
+        encoder_reason: why it was not gigatoken; empty if it was.
     """
 
     prefixes: Mapping[str, str]
@@ -84,6 +86,8 @@ class PreprocessReport:
     shards_reused: int
     error_report: str | None
     seconds: float
+    encoder: str = ""
+    encoder_reason: str = ""
 
     @property
     def documents(self) -> int:
@@ -110,6 +114,9 @@ class PreprocessReport:
                 f"({counts.empty_documents:,} rows without tokens), {counts.sequences:,} "
                 f"sequences, {counts.tokens:,} tokens of {self.dtype}"
             )
+        if self.encoder:
+            why = f" ({self.encoder_reason})" if self.encoder_reason else ""
+            lines.append(f"encoded  by {self.encoder}{why}")
         if self.rows.blank_lines:
             lines.append(f"passed   {self.rows.blank_lines:,} blank lines")
         if self.rows.bad_lines:

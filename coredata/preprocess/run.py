@@ -9,6 +9,7 @@ from typing import Any
 from coredata.formats import best_dtype, merge
 from coredata.preprocess.board import Board
 from coredata.preprocess.checks import check_keys, check_least, check_reach, check_report
+from coredata.preprocess.encoder import Encoder, choose_encoder
 from coredata.preprocess.errors import PreprocessError
 from coredata.preprocess.execution import execute
 from coredata.preprocess.plan import default_shard_bytes, inspect_inputs, plan_shards
@@ -40,6 +41,7 @@ def preprocess(
     shard_bytes: int | None = None,
     batch_bytes: int = BATCH_BYTES,
     executor: Executor | None = None,
+    encoder: Encoder = "auto",
     progress: TextStream | None = None,
     log_interval: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -68,7 +70,8 @@ def preprocess(
         drop_empty: leave out, key by key, documents without tokens.
         splitter: cuts texts into sentences, which become sequences; None for no cutting.
         workers: processes; with 1 the work is done in this one. More need an importable main
-            module: call under `if __name__ == "__main__":`.
+            module: call under `if __name__ == "__main__":`. Up to four are threads where gigatoken
+            encodes.
         max_errors: how many bad rows (no JSON object, not UTF-8, a key missing, no text under it,
             refused by the tokenizer) are skipped; one more ends the run.
         error_report: where skipped rows are listed, as JSON lines with file, line, byte, reason
@@ -78,6 +81,9 @@ def preprocess(
         batch_bytes: text encoded in one call of the tokenizer.
         executor: does the shards instead of local processes; `workers` then says how many it can
             do at a time.
+        encoder: "auto" for the gigatoken package if it is installed and gives the tokenizer's ids
+            for a sample (of the input, of odd texts and of the added tokens), else the tokenizer
+            itself; "gigatoken" to insist on it; "tokenizers" to do without. The ids are the same.
         progress: where progress is printed, if it is a terminal or `log_interval` is given.
         log_interval: print a line of progress every so many documents.
         storage_options: for URLs, passed to fsspec.
@@ -88,6 +94,7 @@ def preprocess(
         WorkerDied: a worker process was killed.
         FileNotFoundError: an input that does not exist.
         ValueError: settings that make no sense, an end id asked for that the tokenizer lacks.
+        EncoderMismatchError: gigatoken passed on the sample, but gives other ids for later text.
         ModuleNotFoundError: a package for .zst, parquet or sentences is missing.
     """
     begun = time.monotonic()
@@ -106,11 +113,14 @@ def preprocess(
     report_path = error_report or f"{output_prefix}_errors.jsonl"
     check_reach(paths, output_prefix, workers)
     check_report(paths, report_path)
+    class_name = type(tokenizer).__name__
+    chosen = choose_encoder(encoder, tokenizer, files, keys, storage_options)
     identity: dict[str, Any] = {
         "version": _PARTS_VERSION,
         "inputs": [[file.path, file.size, file.stamp] for file in files],
         "json_keys": list(keys),
-        "tokenizer": [type(tokenizer).__name__, tokenizer.content_hash, tokenizer.vocab_size],
+        "tokenizer": [class_name, tokenizer.content_hash, tokenizer.vocab_size],
+        "encoder": chosen.encoder,
         "end_token": end_token,
         "drop_empty": drop_empty,
         "splitter": None if splitter is None else splitter.identity(),
@@ -132,7 +142,7 @@ def preprocess(
         for index, result in reused.items():
             board.note(index, result.progress(shards[index].input_bytes))
         job = Job(
-            tokenizer=tokenizer,
+            tokenizer=chosen.tokenizer,
             json_keys=keys,
             end_token=end_token,
             drop_empty=drop_empty,
@@ -176,6 +186,8 @@ def preprocess(
         shards=len(shards),
         shards_reused=len(reused),
         error_report=report_path if problems.count else None,
+        encoder=chosen.encoder,
+        encoder_reason=chosen.reason,
         seconds=time.monotonic() - begun,
     )
 

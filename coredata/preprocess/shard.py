@@ -19,6 +19,7 @@ from coredata.preprocess.report import KeyCounts
 from coredata.preprocess.sentences import SentenceSplitter
 from coredata.preprocess.work import ShardResult, WorkDirectory
 from coredata.text import Tokenizer
+from coredata.text.fast import GigatokenTokenizer
 
 BATCH_BYTES = 2 << 20
 _BATCH_ROWS = 8192
@@ -53,6 +54,11 @@ class Job:
     board: str
     batch_bytes: int = BATCH_BYTES
     storage_options: Mapping[str, Any] | None = None
+
+    @property
+    def encodes_beside_threads(self) -> bool:
+        """Whether encoding lets other threads of the process run."""
+        return isinstance(self.tokenizer, GigatokenTokenizer)
 
 
 def run_pickled(pickled_job: bytes, file: InputFile, shard: Shard) -> ShardResult:

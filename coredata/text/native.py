@@ -2,15 +2,15 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from coredata._typing import Int32, Int64
+from coredata.text.native_batch import encode_one, encode_texts
 from coredata.text.special import SpecialTokens, Vocabulary, find_special_tokens
-from coredata.text.surrogates import lone_surrogate_error
 
 
 class TokenizerFileError(ValueError):
@@ -20,8 +20,10 @@ class TokenizerFileError(ValueError):
 class NativeTokenizer(ABC):
     """A tokenizer built from files, which are read again in every process that gets a copy.
 
-    Texts are encoded one by one in the calling thread: the package's own thread pool is never
-    started, so that processes can be forked at any time without a warning or a dead lock.
+    Texts are encoded in the calling thread: the package's own thread pool is never started, so
+    that processes can be forked at any time without a warning or a dead lock. Where the pool is
+    switched off anyway (`TOKENIZERS_PARALLELISM=false`, as in `one_encoding_thread`), batches are
+    encoded faster, by a call of the package that would start it elsewhere.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class NativeTokenizer(ABC):
         Raises:
             LoneSurrogateError: it has no UTF-8 form.
         """
-        return _ids(self._opened().encode, text, None)
+        return encode_one(self._opened(), text).ids
 
     def encode_batch(
         self, texts: Sequence[str]
@@ -127,11 +129,7 @@ class NativeTokenizer(ABC):
         Raises:
             LoneSurrogateError: a text has no UTF-8 form; it says which.
         """
-        encode = self._opened().encode
-        parts = [
-            np.array(_ids(encode, text, number), dtype=np.int32)
-            for number, text in enumerate(texts)
-        ]
+        parts = encode_texts(self._opened(), texts)
         lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))
         return np.concatenate([np.empty(0, dtype=np.int32), *parts]), lengths
 
@@ -143,7 +141,7 @@ class NativeTokenizer(ABC):
         Raises:
             LoneSurrogateError: it has no UTF-8 form.
         """
-        encoding = _encoding(self._opened().encode, text, None)
+        encoding = encode_one(self._opened(), text)
         offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
         return np.array(encoding.ids, dtype=np.int64), offsets
 
@@ -155,6 +153,21 @@ class NativeTokenizer(ABC):
     def token_id(self, name: str) -> int | None:
         """Id of the token written `name`, None if there is none."""
         return self._opened().token_to_id(name)
+
+    @property
+    def splits_special_tokens(self) -> bool:
+        """Whether special tokens that occur in text are spelled out."""
+        return self._split_special_tokens
+
+    @property
+    def added_tokens(self) -> list[str]:
+        """Texts of the tokens beside the model's own, special or not, by id."""
+        added = self._opened().get_added_tokens_decoder().items()
+        return [token.content for _, token in sorted(added, key=lambda item: item[0])]
+
+    def serialized(self) -> str:
+        """The content of a `tokenizer.json` for this tokenizer, without truncation and padding."""
+        return self._opened().to_str()
 
     @property
     def special_vocabulary(self) -> dict[str, int]:
@@ -199,15 +212,3 @@ class NativeTokenizer(ABC):
         if self._split_special_tokens:
             digest.update(b"split_special_tokens")
         return digest.hexdigest()
-
-
-def _ids(encode: Callable[..., Any], text: str, number: int | None) -> list[int]:
-    return _encoding(encode, text, number).ids
-
-
-def _encoding(encode: Callable[..., Any], text: str, number: int | None) -> Any:
-    try:
-        return encode(text, add_special_tokens=False)
-    except TypeError as error:
-        problem = lone_surrogate_error(text, number) if isinstance(text, str) else None
-        raise problem or error from None
