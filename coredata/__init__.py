@@ -3,7 +3,8 @@
 The names below are loaded on first use, so that `import coredata` costs milliseconds:
 
     IndexedDataset, IndexedDatasetBuilder        .bin/.idx files (coredata.formats)
-    GPTDatasetConfig, GPTDataset, MockGPTDataset, BlendedDataset,
+    GPTDatasetConfig, GPTDataset, MockGPTDataset, BERTMaskedWordPieceDataset,
+    T5MaskedWordPieceDataset and their configurations, BlendedDataset,
     BlendedMegatronDatasetBuilder, Split         samples (coredata.datasets)
     MegatronPretrainingSampler, ...              which rank takes what (coredata.sampling)
     BatchLoader                                  batches with prefetch and state (coredata.loading)
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from coredata.datasets import (
+        BERTMaskedWordPieceDataset,
+        BERTMaskedWordPieceDatasetConfig,
         BlendedDataset,
         BlendedMegatronDatasetBuilder,
         GPTDataset,
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
         GPTFIMDataset,
         GPTFIMDatasetConfig,
         MockGPTDataset,
+        T5MaskedWordPieceDataset,
+        T5MaskedWordPieceDatasetConfig,
     )
     from coredata.formats import IndexedDataset, IndexedDatasetBuilder
     from coredata.indices import Split
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOM_OF = {
+    "BERTMaskedWordPieceDataset": "datasets",
+    "BERTMaskedWordPieceDatasetConfig": "datasets",
     "BlendedDataset": "datasets",
     "BlendedMegatronDatasetBuilder": "datasets",
     "GPTDataset": "datasets",
@@ -44,6 +51,8 @@ _ROOM_OF = {
     "GPTFIMDataset": "datasets",
     "GPTFIMDatasetConfig": "datasets",
     "MockGPTDataset": "datasets",
+    "T5MaskedWordPieceDataset": "datasets",
+    "T5MaskedWordPieceDatasetConfig": "datasets",
     "IndexedDataset": "formats",
     "IndexedDatasetBuilder": "formats",
     "Split": "indices",
@@ -55,6 +64,8 @@ _ROOM_OF = {
 }
 
 __all__ = [
+    "BERTMaskedWordPieceDataset",
+    "BERTMaskedWordPieceDatasetConfig",
     "BatchLoader",
     "BlendedDataset",
     "BlendedMegatronDatasetBuilder",
@@ -69,6 +80,8 @@ __all__ = [
     "MegatronPretrainingSampler",
     "MockGPTDataset",
     "Split",
+    "T5MaskedWordPieceDataset",
+    "T5MaskedWordPieceDatasetConfig",
     "__version__",
     "load_tokenizer",
 ]

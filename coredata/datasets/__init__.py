@@ -1,5 +1,6 @@
 """Samples as dicts of arrays: the datasets, their configuration, and their index caches."""
 
+from coredata.datasets.bert import BERTMaskedWordPieceDataset
 from coredata.datasets.blended import BlendedDataset
 from coredata.datasets.builder import BlendedMegatronDatasetBuilder
 from coredata.datasets.builder_parts import EmptySplitError
@@ -9,6 +10,13 @@ from coredata.datasets.fim_config import GPTFIMDatasetConfig
 from coredata.datasets.gpt import GPTDataset
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.index_cache import IndexCache, IndexCacheError, IndexCacheWarning
+from coredata.datasets.masked import MaskedWordPieceDataset
+from coredata.datasets.masked_config import (
+    BERTMaskedWordPieceDatasetConfig,
+    MaskedWordPieceDatasetConfig,
+    T5MaskedWordPieceDatasetConfig,
+)
+from coredata.datasets.masked_read import SentenceSource
 from coredata.datasets.mid_level import MidLevelDataset, MidLevelDatasetClass
 from coredata.datasets.mock import MockGPTDataset, MockGPTLowLevelDataset
 from coredata.datasets.protocol import PADDING, Batch, Dataset, Sample, TokenSource
@@ -30,12 +38,15 @@ from coredata.datasets.sft import SFTDataset
 from coredata.datasets.sft_config import SFTDatasetConfig, VarlenDatasetConfig
 from coredata.datasets.sft_mock import MockSFTDataset
 from coredata.datasets.sources import ArraySource
+from coredata.datasets.t5 import T5MaskedWordPieceDataset
 from coredata.datasets.varlen import VarlenDataset, longest_sample
 from coredata.datasets.varlen_mock import MockVarlenDataset
 
 __all__ = [
     "PADDING",
     "ArraySource",
+    "BERTMaskedWordPieceDataset",
+    "BERTMaskedWordPieceDatasetConfig",
     "Batch",
     "BlendedDataset",
     "BlendedMegatronDatasetBuilder",
@@ -54,6 +65,8 @@ __all__ = [
     "ItemList",
     "ItemSource",
     "LossCounts",
+    "MaskedWordPieceDataset",
+    "MaskedWordPieceDatasetConfig",
     "MidLevelDataset",
     "MidLevelDatasetClass",
     "MockGPTDataset",
@@ -69,8 +82,11 @@ __all__ = [
     "SFTDataset",
     "SFTDatasetConfig",
     "Sample",
+    "SentenceSource",
     "SingleProcess",
     "SplitReport",
+    "T5MaskedWordPieceDataset",
+    "T5MaskedWordPieceDatasetConfig",
     "TokenSource",
     "VarlenDataset",
     "VarlenDatasetConfig",

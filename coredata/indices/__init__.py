@@ -13,8 +13,17 @@ from coredata.indices.epochs import (
 from coredata.indices.gpt import GPTIndices, build_gpt_indices, tokens_per_epoch
 from coredata.indices.indexed_order import IndexedOrder
 from coredata.indices.mt19937 import mt19937_seed, next32, shuffle_in_place
+from coredata.indices.mt19937_64 import mt19937_64_seed, next64, shuffle_rows
 from coredata.indices.order import SampleOrder, SampleSpans
 from coredata.indices.sample_index import build_sample_index, sample_index_dtype
+from coredata.indices.sentence_map import (
+    LONGEST_SENTENCE,
+    DocumentCounts,
+    SentenceSettings,
+    build_sentence_map,
+    qualifying_documents,
+    sentence_map_dtype,
+)
 from coredata.indices.shuffle_index import build_shuffle_index, shuffle_index_dtype
 from coredata.indices.splits import (
     Bookends,
@@ -25,31 +34,40 @@ from coredata.indices.splits import (
 )
 
 __all__ = [
+    "LONGEST_SENTENCE",
     "SEPARATE_FINAL_EPOCH_THRESHOLD",
     "Bookends",
+    "DocumentCounts",
     "EpochPlan",
     "FinalEpoch",
     "GPTIndices",
     "IndexedOrder",
     "SampleOrder",
     "SampleSpans",
+    "SentenceSettings",
     "Split",
     "build_document_index",
     "build_gpt_indices",
     "build_sample_index",
+    "build_sentence_map",
     "build_shuffle_index",
     "convert_split_vector_to_split_matrix",
     "document_index_dtype",
     "final_epoch",
+    "mt19937_64_seed",
     "mt19937_seed",
     "next32",
+    "next64",
     "number_of_epochs",
     "number_of_samples",
     "parse_and_normalize_split",
     "plan_epochs",
+    "qualifying_documents",
     "sample_index_dtype",
+    "sentence_map_dtype",
     "shuffle_in_place",
     "shuffle_index_dtype",
+    "shuffle_rows",
     "split_range",
     "tokens_per_epoch",
 ]

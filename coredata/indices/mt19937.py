@@ -34,7 +34,7 @@ def mt19937_seed(seed: int) -> UInt32[np.ndarray, "625"]:
             f"Take for example {seed % (_LARGEST_SEED + 1)}"
         )
     state = np.empty(WORDS + 1, np.uint32)
-    _seed(state, np.int64(seed))
+    restart(state, np.int64(seed))
     return state
 
 
@@ -60,7 +60,8 @@ def shuffle_in_place(array: Integer[np.ndarray, " n"], state: UInt32[np.ndarray,
 
 
 @kernel
-def _seed(state, seed):
+def restart(state, seed):
+    """Start the generator of a state anew, inside a kernel; `seed` is an int64, 0 … 2^32 - 1."""
     word = seed
     for i in range(WORDS):
         state[i] = word

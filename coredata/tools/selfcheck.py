@@ -88,9 +88,11 @@ def _results(args: argparse.Namespace, data: "DataSettings | None") -> "Iterator
     from coredata.testing.checks_data import run_data_checks
     from coredata.testing.checks_golden import golden_checks
     from coredata.testing.checks_invariants import invariant_checks
+    from coredata.testing.checks_masked import masked_golden_checks, masked_invariant_checks
 
     if not args.only_data:
-        yield from run_checks([*golden_checks(), *invariant_checks(args.seed)])
+        yield from run_checks([*golden_checks(), *masked_golden_checks()])
+        yield from run_checks([*invariant_checks(args.seed), *masked_invariant_checks(args.seed)])
     if data is not None:
         yield from run_data_checks(data)
 

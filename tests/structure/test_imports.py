@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "coredata"
 
-PURE = {"indices", "blending", "fim", "varlen", "sampling"}
+PURE = {"indices", "blending", "fim", "masking", "varlen", "sampling"}
 NEUTRAL = {"_kernel", "_typing"}
 ALLOWED = {
     **{room: PURE | NEUTRAL for room in PURE},
@@ -116,7 +116,9 @@ def test_importing_the_core_is_quick():
     assert min(float(run_python(code)) for _ in range(3)) < 0.3
 
 
-ROOMS = "blending datasets fim formats indices loading preprocess sampling storage text varlen"
+ROOMS = (
+    "blending datasets fim formats indices loading masking preprocess sampling storage text varlen"
+)
 
 
 def test_importing_every_room_pulls_in_no_framework_and_no_backend_and_compiles_nothing():

@@ -38,7 +38,7 @@ def test_the_installation(capsys):
     for heading in ("Reference vectors", "Invariants", "Throughput"):
         assert f"\n{heading}\n" in out
     assert "million tokens/s" in out
-    assert "All 16 checks passed" in out
+    assert "All 18 checks passed" in out
     assert max(map(len, out.splitlines())) <= 120
 
 
