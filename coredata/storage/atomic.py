@@ -6,6 +6,7 @@ readers look for last.
 """
 
 import contextlib
+import io
 import os
 import tempfile
 import uuid
@@ -14,11 +15,13 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, BinaryIO, final
 
+from coredata.storage.multipart import MultipartUpload
 from coredata.storage.paths import local_path
 from coredata.storage.remote import filesystem
 
 _BUFFER = 1 << 20
 _NAME_KEPT = 200
+_S3 = ("s3://", "s3a://")
 
 
 class PendingFile(ABC):
@@ -66,7 +69,8 @@ class PendingFile(ABC):
 def begin_write(path: str, storage_options: Mapping[str, Any] | None = None) -> PendingFile:
     """Start a file that will appear at `path` once it is complete.
 
-    A local file is written beside its final name, then renamed. A file behind a URL is staged in
+    A local file is written beside its final name, then renamed. An S3 object is uploaded in parts
+    while it is written, in bounded memory; the upload is completed last. Other URLs are staged in
     the local temporary directory (`TMPDIR`), then uploaded in one go.
 
     Raises:
@@ -75,6 +79,8 @@ def begin_write(path: str, storage_options: Mapping[str, Any] | None = None) -> 
     local = local_path(path)
     if local is not None:
         return _LocalFile(path, local)
+    if path.startswith(_S3):
+        return _StreamedUpload(path, storage_options)
     return _StagedUpload(path, storage_options)
 
 
@@ -150,11 +156,31 @@ class _LocalFile(PendingFile):
 
 
 @final
+class _StreamedUpload(PendingFile):
+    """Uploaded in parts while it is written; nothing of it is kept on this machine."""
+
+    def __init__(self, path: str, storage_options: Mapping[str, Any] | None) -> None:
+        self.path = path
+        self._upload = MultipartUpload(path, storage_options)
+        self.file = io.BufferedWriter(self._upload, _BUFFER)
+
+    def prepare(self) -> None:
+        self.file.flush()
+        self._upload.prepare()
+
+    def publish(self) -> None:
+        self._upload.publish()
+
+    def abort(self) -> None:
+        self._upload.discard()
+
+
+@final
 class _StagedUpload(PendingFile):
     """Written to a local temporary file, uploaded when complete.
 
     Object stores show an object only when its upload has ended, so what is never uploaded is
-    never seen. Streaming parts while writing would save the local copy.
+    never seen.
     """
 
     def __init__(self, path: str, storage_options: Mapping[str, Any] | None) -> None:

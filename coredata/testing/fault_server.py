@@ -137,18 +137,22 @@ class _Connection:
         await self._pass_on(head, fault)
 
     async def _refuse(self, head: bytes, fault: Rule) -> None:
-        await _copy(self._reader, None, _length(head))
+        waits = _has(head, b"expect")  # for leave to send its body, which it does not get
+        await _copy(self._reader, None, None if waits else _length(head))
         body = (
             f'<?xml version="1.0" encoding="UTF-8"?><Error><Code>{fault.code}</Code>'
             "<Message>injected</Message></Error>"
         ).encode()
         self._writer.write(
             f"HTTP/1.1 {fault.status} {fault.code}\r\nContent-Type: application/xml\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            f"Content-Length: {len(body)}\r\n"
+            f"Connection: {'close' if waits else 'keep-alive'}\r\n\r\n".encode()
         )
         if not head.startswith(b"HEAD"):
             self._writer.write(body)
         await self._writer.drain()
+        if waits:
+            raise _Broken
 
     async def _break_off(self, fault: Rule) -> None:
         """Say nothing for a while if the fault is to stall, then reset the connection."""
