@@ -13,7 +13,7 @@ from importlib import import_module
 
 from coredata import __version__
 
-COMMANDS = ("demo", "merge", "preprocess", "selfcheck")
+COMMANDS = ("demo", "merge", "preprocess", "selfcheck", "verify")
 
 
 def build_parser() -> argparse.ArgumentParser:

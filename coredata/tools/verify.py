@@ -1,0 +1,84 @@
+"""`coredata verify`: are token files and caches what they should be?"""
+
+import argparse
+import json
+import sys
+
+HELP = "check .bin/.idx pairs and index caches, and repair indices where that is safe"
+
+_EPILOG = """\
+Checked are: headers and sizes, every length and pointer, the document list, with a vocabulary size
+every id; of caches the description, the checksums, that each document comes once an epoch, that
+samples follow each other, that shuffles are permutations. A directory is looked through with all
+that is in it. Exit code: 0 all is sound (or was repaired), 1 something is damaged, 2 it could not
+be checked.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="prefix of a pair (or one of its files), cache, or directory of any of these",
+    )
+    parser.add_argument(
+        "--vocab-size", type=int, metavar="N", help="check too that every token id is below N"
+    )
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="write a new .idx where its content is certain (a short document list, wrong "
+        "pointers; a missing one if documents end in --eod) and keep the old one under another "
+        "name; let damaged caches be built again",
+    )
+    parser.add_argument(
+        "--eod", type=int, metavar="ID", help="id that ends documents, for --repair"
+    )
+    parser.add_argument(
+        "--dtype",
+        choices=("uint8", "uint16", "int32", "int64"),
+        help="dtype of the tokens of a pair whose .idx is missing, for --repair",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check and print; 0 if all is sound in the end, 1 if not.
+
+    Raises:
+        ValueError: flags that make no sense.
+        FileNotFoundError: nothing at a path.
+    """
+    from coredata.tools.verify_page import VerifyPage, as_data
+    from coredata.tools.verify_run import RepairOptions, check_all
+    from coredata.tools.verify_targets import find_targets
+
+    _check_flags(args)
+    targets = find_targets([path.rstrip("/") or path for path in args.paths])
+    options = RepairOptions(args.eod, args.dtype, args.vocab_size) if args.repair else None
+    page = VerifyPage(sys.stdout, quiet=args.json)
+    scanned = 0
+
+    def count(size: int) -> None:
+        nonlocal scanned
+        scanned += size
+
+    found = []
+    for one in check_all(targets, args.vocab_size, options, count):
+        found.append(one)
+        page.checked(one)
+    page.end(found, targets.notes, scanned)
+    if args.json:
+        print(json.dumps(as_data(found, targets.notes, scanned), indent=2))
+    return 0 if all(one.sound for one in found) else 1
+
+
+def _check_flags(args: argparse.Namespace) -> None:
+    if args.vocab_size is not None and args.vocab_size < 1:
+        raise ValueError(f"--vocab-size {args.vocab_size}: need at least 1, such as 50257")
+    for name in ("eod", "dtype"):
+        if getattr(args, name) is not None and not args.repair:
+            raise ValueError(f"--{name} is for repairs; add --repair, or leave it out")

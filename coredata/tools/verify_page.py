@@ -1,0 +1,107 @@
+"""What `coredata verify` prints: a line for each file, what is wrong below it, a verdict."""
+
+import shutil
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from coredata.tools.demo_page import Page, Stream
+from coredata.tools.verify_run import Checked, mixed_dtypes
+
+_GREEN, _RED, _YELLOW, _DIM = "\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[2m"
+_KEY = 12
+"""Characters of a cache's hash that are shown."""
+
+
+class VerifyPage:
+    """Prints what was checked to a stream, as it comes; `quiet` prints nothing."""
+
+    def __init__(self, stream: Stream, quiet: bool = False) -> None:
+        self._page = Page(stream)
+        self._quiet = quiet
+        self._width = min(max(shutil.get_terminal_size((100, 24)).columns, 40), 160)
+
+    def checked(self, one: Checked) -> None:
+        """One line, and more if something is wrong."""
+        verdict = "ok" if not one.faults else "repaired" if one.sound else "FAULT"
+        colour = _GREEN if not one.faults else _YELLOW if one.sound else _RED
+        facts = _pair_facts(one.facts) if one.kind == "pair" else _cache_facts(one)
+        self._wrapped(f"{verdict:<8}  {_short(one)}", "          ", colour if one.faults else "")
+        if facts:
+            self._wrapped(f"          {facts}", "          ", _DIM)
+        for kind, text in one.faults:
+            self._wrapped(f"          {kind}: {text}", "            ", colour)
+        if one.repaired:
+            self._wrapped(f"          repaired: {one.repaired}", "            ", _YELLOW)
+        if one.refused:
+            self._wrapped(f"          not repaired: {one.refused}", "            ", _RED)
+
+    def end(self, found: Sequence[Checked], notes: Sequence[str], scanned: int) -> None:
+        """Notes and the verdict; `scanned` is in bytes."""
+        mixed = mixed_dtypes(list(found))
+        for note in [*notes, *([mixed] if mixed else [])]:
+            self._wrapped(f"note      {note}", "          ", _YELLOW)
+        seconds = sum(one.seconds for one in found)
+        broken = [one for one in found if not one.sound]
+        repaired = sum(1 for one in found if one.repaired)
+        speed = f", {scanned / 1e6 / max(seconds, 1e-9):,.0f} MB/s of tokens" if scanned else ""
+        if broken:
+            self._wrapped(f"{len(broken)} of {len(found)} are damaged.", "", _RED)
+        else:
+            mended = f" ({repaired} repaired)" if repaired else ""
+            text = f"All {len(found)} are sound{mended}: {seconds:.1f} s{speed}."
+            self._wrapped(text, "", _GREEN)
+
+    def _wrapped(self, text: str, indent: str, style: str) -> None:
+        if self._quiet:
+            return
+        for line in textwrap.wrap(
+            text, self._width, subsequent_indent=indent, break_on_hyphens=False
+        ):
+            self._page.line(line, style)
+
+
+def as_data(found: Sequence[Checked], notes: Sequence[str], scanned: int) -> dict[str, Any]:
+    """The same as values that JSON holds."""
+    mixed = mixed_dtypes(list(found))
+    return {
+        "sound": all(one.sound for one in found),
+        "scanned_bytes": scanned,
+        "notes": [*notes, *([mixed] if mixed else [])],
+        "checked": [
+            {
+                **asdict(one),
+                "faults": [{"kind": kind, "text": text} for kind, text in one.faults],
+                "sound": one.sound,
+            }
+            for one in found
+        ],
+    }
+
+
+def _short(one: Checked) -> str:
+    """The name, of a cache without the tail of its hash."""
+    if one.kind == "pair":
+        return one.name
+    directory, _, key = one.name.rpartition("/")
+    return f"cache {one.facts['class']} {one.facts['split']} {key[:_KEY]}… in {directory}"
+
+
+def _pair_facts(facts: dict[str, Any]) -> str:
+    if not facts:
+        return ""
+    modes = ", with modes" if facts["multimodal"] else ""
+    return (
+        f"{facts['dtype']}, {facts['documents']:,} documents, {facts['sequences']:,} sequences, "
+        f"{facts['tokens']:,} tokens{modes}"
+    )
+
+
+def _cache_facts(one: Checked) -> str:
+    arrays = len(one.facts["arrays"])
+    return (
+        f"{arrays} arrays, {one.facts['bytes'] / 1e6:,.1f} MB, "
+        + ("checksums, " if one.facts["checksums"] else "no checksums, ")
+        + ("compared with the data" if one.facts["compared_with_data"] else "compared by itself")
+    )

@@ -1,0 +1,167 @@
+"""`coredata verify` as scripts and people use it."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from coredata.datasets import GPTDataset, GPTDatasetConfig
+from coredata.formats import IndexedDatasetBuilder
+from coredata.indices import Split
+from coredata.text import ByteTokenizer
+from coredata.tools.main import main
+
+
+def write(prefix, documents, dtype=np.uint16):
+    with IndexedDatasetBuilder(str(prefix), dtype) as builder:
+        for document in documents:
+            builder.add_document(document, [len(document)])
+        builder.finalize()
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A directory with a pair, a pair of another dtype further down, and a cache."""
+    (tmp_path / "data" / "more").mkdir(parents=True)
+    prefix = tmp_path / "data" / "corpus"
+    write(prefix, [[1, 2, 9], [3, 4, 5, 9], [9], [6, 7, 8, 9]] * 4)
+    write(tmp_path / "data" / "more" / "wide", [[70_000, 9]], np.int32)
+    config = GPTDatasetConfig(
+        random_seed=1,
+        sequence_length=4,
+        blend=([str(prefix)], None),
+        split="1",
+        tokenizer=ByteTokenizer(),
+        path_to_cache=str(tmp_path / "data" / "cache"),
+    )
+    source = GPTDataset.build_low_level_dataset(str(prefix), config)
+    GPTDataset(source, str(prefix), np.arange(16, dtype=np.int32), 20, Split.train, config)
+    return tmp_path / "data"
+
+
+def verify(*flags):
+    return main(["verify", *map(str, flags)])
+
+
+def test_a_directory_with_all_that_is_in_it(corpus, capsys):
+    assert verify(corpus) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"ok +.*data/corpus\n +uint16, 16 documents, 16 sequences, 48 tokens", out)
+    assert re.search(r"ok +.*more/wide\n +int32, 1 documents", out)
+    assert re.search(r"ok +cache GPTDataset train [0-9a-f]{12}… in", out)
+    flat = " ".join(out.split())
+    assert "3 arrays, 0.0 MB, checksums, compared with the data" in flat
+    assert re.search(r"note several dtypes: int32 in .*wide, uint16 in .*corpus\. A blend", flat)
+    assert "All 3 are sound: 0." in flat
+    assert "\x1b" not in out
+
+
+def test_json(corpus, capsys):
+    assert verify(corpus, "--vocab-size", "100", "--json") == 1
+    data = json.loads(capsys.readouterr().out)
+    assert (data["sound"], data["scanned_bytes"]) == (False, 48 * 2 + 2 * 4)
+    faults = {one["name"].rsplit("/")[-1]: one["faults"] for one in data["checked"]}
+    assert faults["corpus"] == []
+    (fault,) = faults["wide"]
+    assert fault["kind"] == "TokenError"
+    assert "document 0, sequence 0, token 0: the id 70000 is not in a vocab" in fault["text"]
+    assert [one["sound"] for one in data["checked"]] == [True, False, True]
+
+
+@pytest.mark.parametrize("suffix", ["", ".bin", ".idx"])
+def test_a_pair_by_prefix_or_file(corpus, suffix, capsys):
+    assert verify(corpus / f"corpus{suffix}", "--vocab-size", "10") == 0
+    assert "All 1 are sound" in capsys.readouterr().out
+
+
+def test_faults_name_file_and_document(corpus, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert verify(corpus / "corpus", "--vocab-size", "9") == 1
+    out = capsys.readouterr().out
+    flat = " ".join(out.split())
+    assert "TokenError:" in flat
+    assert "document 0, sequence 0, token 2: the id 9 is not in a vocabulary of 9 (0 to 8)" in flat
+    assert "16 ids of the file are outside it" in flat
+    assert "1 of 1 are damaged." in flat
+    assert max(len(line) for line in out.splitlines() if "/" not in line) <= 60
+
+
+@pytest.mark.parametrize("half", ["bin", "idx"])
+def test_half_a_pair(corpus, half, capsys):
+    (corpus / f"corpus.{half}").unlink()
+    assert verify(corpus) == 1
+    text = rf"corpus\.{half} does not exist, although .*corpus\.(bin|idx) does; a dataset is a pair"
+    assert re.search(text, " ".join(capsys.readouterr().out.split()))
+
+
+def test_a_truncated_bin(corpus, capsys):
+    data = (corpus / "corpus.bin").read_bytes()
+    (corpus / "corpus.bin").write_bytes(data[:-6])
+    assert verify(corpus / "corpus", "--repair", "--eod", "9") == 1
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "the last sequence ends at byte 96, but" in flat
+    assert re.search(r"not repaired: .*the lengths add up to 96 bytes, but .* has 90", flat)
+
+
+def test_an_unknown_prefix_names_what_is_near(corpus, capsys):
+    assert verify(corpus / "corpse") == 2
+    error = capsys.readouterr().err
+    assert re.search(r"corpse\.bin and .*corpse\.idx do not exist, and .* is no directory", error)
+    assert re.search(r"there is .*data/corpus\n", error)
+    assert verify(corpus / "zzzzzzz") == 2
+    assert "give a path without .bin and .idx" in capsys.readouterr().err
+    (corpus / "empty").mkdir()
+    assert verify(corpus / "empty") == 2
+    assert "empty holds no .bin/.idx pairs and no caches" in capsys.readouterr().err
+
+
+def test_repair_of_indices(corpus, capsys):
+    whole = (corpus / "corpus.idx").read_bytes()
+    (corpus / "corpus.idx").write_bytes(whole[:-20])
+    assert verify(corpus / "corpus") == 1
+    assert verify(corpus / "corpus", "--repair") == 0
+    assert (corpus / "corpus.idx").read_bytes() == whole
+    assert (corpus / "corpus.idx.before-repair").read_bytes() == whole[:-20]
+    flat = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"repaired .*corpus .*repaired: .*the old one is .*before-repair", flat)
+    assert "All 1 are sound (1 repaired)" in flat
+    (corpus / "corpus.idx").unlink()
+    flags = ("--repair", "--eod", "9", "--dtype", "uint16", "--vocab-size", "10")
+    assert verify(corpus / "corpus", *flags) == 0
+    assert (corpus / "corpus.idx").read_bytes() == whole
+    assert verify(corpus / "corpus", *flags) == 0
+
+
+def test_repair_leaves_tokens_alone(corpus, capsys):
+    assert verify(corpus / "corpus", "--repair", "--vocab-size", "5") == 1
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "not repaired: the index is sound, and tokens are not changed by a repair" in flat
+
+
+def test_repair_lets_caches_be_built_again(corpus, capsys):
+    (array,) = (corpus / "cache").glob("*shuffle_index.npy")
+    array.write_bytes(array.read_bytes()[:-1])
+    assert verify(corpus / "cache") == 1
+    assert verify(corpus / "cache", "--repair") == 0
+    (aside,) = (corpus / "cache").glob("*description.txt*")
+    assert aside.name.endswith("description.txt.damaged")
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "so that the cache is built again on first use" in flat
+
+
+def test_files_of_killed_builds_are_noted(corpus, capsys):
+    (description,) = (corpus / "cache").glob("*description.txt")
+    (corpus / "cache" / f".{description.name}.0123456789ab.tmp").touch()
+    assert verify(corpus / "cache") == 0
+    assert "is left from a build that was killed" in " ".join(capsys.readouterr().out.split())
+
+
+def test_flags_that_make_no_sense(corpus, capsys):
+    for flags, text in [
+        (("--vocab-size", "0"), "--vocab-size 0: need at least 1, such as 50257"),
+        (("--eod", "3"), "--eod is for repairs; add --repair, or leave it out"),
+        (("--dtype", "int32"), "--dtype is for repairs; add --repair, or leave it out"),
+    ]:
+        assert verify(corpus, *flags) == 2
+        assert text in capsys.readouterr().err
