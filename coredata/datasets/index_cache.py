@@ -43,7 +43,7 @@ class IndexCache:
         directory: where the files are, a path or URL; made on the first `store`.
         description: what identifies the dataset (`identity.describe`).
         class_name: the dataset's class.
-        split_name: train, valid or test.
+        split_name: train, valid or test; "" for the classes whose files the reference names without.
         storage_options: for a URL.
     """
 
@@ -55,8 +55,8 @@ class IndexCache:
 
     def path(self, name: str) -> str:
         """Where `name` is kept: an array's name, with ".npy", or "description.txt"."""
-        digest = description_hash(self.description)
-        return join(self.directory, f"{digest}-{self.class_name}-{self.split_name}-{name}")
+        parts = (description_hash(self.description), self.class_name, self.split_name, name)
+        return join(self.directory, "-".join(part for part in parts if part))
 
     def complete(self) -> bool:
         """Whether the cache was written to the end."""

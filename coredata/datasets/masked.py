@@ -267,13 +267,8 @@ class MaskedWordPieceDataset(ABC):
             if self.dataset_path is None:
                 return None
             directory = join(self.dataset_path, "cache", f"{class_name}_indices")
-        return IndexCache(
-            directory,
-            self.unique_description,
-            class_name,
-            self.index_split.name,
-            self.config.storage_options,
-        )
+        description, options = self.unique_description, self.config.storage_options
+        return IndexCache(directory, description, class_name, "", options)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what the receiving process can open or look up again."""

@@ -16,12 +16,14 @@ from coredata.indices.mt19937 import mt19937_seed, next32, shuffle_in_place
 from coredata.indices.mt19937_64 import mt19937_64_seed, next64, shuffle_rows
 from coredata.indices.order import SampleOrder, SampleSpans
 from coredata.indices.sample_index import build_sample_index, sample_index_dtype
-from coredata.indices.sentence_map import (
+from coredata.indices.sentence_documents import (
     LONGEST_SENTENCE,
     DocumentCounts,
+    qualifying_documents,
+)
+from coredata.indices.sentence_map import (
     SentenceSettings,
     build_sentence_map,
-    qualifying_documents,
     sentence_map_dtype,
 )
 from coredata.indices.shuffle_index import build_shuffle_index, shuffle_index_dtype
