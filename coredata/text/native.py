@@ -86,6 +86,32 @@ class NativeTokenizer(ABC):
         return self._special.bos
 
     @property
+    def cls(self) -> int | None:
+        """Id that starts a sample of BERT."""
+        return self._special.roles.get("cls_token")
+
+    @property
+    def sep(self) -> int | None:
+        """Id that ends a segment of BERT."""
+        return self._special.roles.get("sep_token")
+
+    @property
+    def mask(self) -> int | None:
+        """Id that stands for a masked token."""
+        return self._special.roles.get("mask_token")
+
+    @property
+    def additional_special_tokens_ids(self) -> list[int]:
+        """Ids that stand for masked spans of T5, in order: <extra_id_0>, <extra_id_1>, …"""
+        return list(self._special.sentinels)
+
+    @property
+    def inv_vocab(self) -> dict[int, str]:
+        """Id -> token as the vocabulary writes it, all tokens, ascending by id."""
+        tokens = self._opened().get_vocab(with_added_tokens=True)
+        return {number: token for token, number in sorted(tokens.items(), key=lambda t: t[1])}
+
+    @property
     def vocab_size(self) -> int:
         """Largest id plus one; ids may have gaps, so this is not the number of tokens."""
         if self._vocab_size is None:

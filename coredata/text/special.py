@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,16 @@ _WELL_KNOWN = {
     "bos": ("<|startoftext|>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜>", "<s>", "<bos>"),
 }
 """Names that mean only one thing, looked for among special tokens if no file says anything."""
+
+_MASKING = {
+    "cls": ("[CLS]", "<cls>"),
+    "sep": ("[SEP]", "<sep>"),
+    "mask": ("[MASK]", "<mask>"),
+}
+"""Names of the roles that BERT has beside these."""
+
+_SENTINEL = re.compile(r"<extra_id_(\d+)>")
+"""What T5's tokenizers call the tokens that stand for masked spans."""
 
 _NAMING = ("tokenizer_config.json", "special_tokens_map.json")
 _NUMBERING = "generation_config.json"
@@ -51,13 +62,17 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Ids by role; None where there is none. `roles` has all that the configuration names."""
+    """Ids by role; None where there is none.
+
+    `roles` has all that the configuration names. `sentinels` stand for masked spans, in order.
+    """
 
     eod: int | None
     eos: int | None
     pad: int | None
     bos: int | None
     roles: Mapping[str, int]
+    sentinels: tuple[int, ...] = ()
 
 
 def read_configuration(directory: str) -> dict[str, Mapping[str, Any]]:
@@ -118,7 +133,9 @@ def find_special_tokens(
     )
     found = {"eos_token": eos, "pad_token": padding, "bos_token": start}
     roles.update({role: token for role, token in found.items() if token is not None})
-    return SpecialTokens(eod=end, eos=eos, pad=padding, bos=start, roles=roles)
+    roles = {**_masking_roles(vocabulary), **roles}
+    sentinels = _sentinels(vocabulary, configuration)
+    return SpecialTokens(eod=end, eos=eos, pad=padding, bos=start, roles=roles, sentinels=sentinels)
 
 
 def _stated(role: str, token: str | int, vocabulary: Vocabulary) -> int:
@@ -198,6 +215,36 @@ def _well_known(
     return {
         name: vocabulary.special[name] for name in _WELL_KNOWN[role] if name in vocabulary.special
     }
+
+
+def _masking_roles(vocabulary: Vocabulary) -> dict[str, int]:
+    """cls, sep and mask by well-known names; none where two names of a role are taken."""
+    found = {}
+    for role, names in _MASKING.items():
+        ids = [vocabulary.special[name] for name in names if name in vocabulary.special]
+        if len(ids) == 1:
+            found[f"{role}_token"] = ids[0]
+    return found
+
+
+def _sentinels(
+    vocabulary: Vocabulary, configuration: Mapping[str, Mapping[str, Any]]
+) -> tuple[int, ...]:
+    """The tokens named <extra_id_0>, <extra_id_1>, …, else additional ones that a file lists."""
+    numbered = {
+        int(match[1]): token
+        for name, token in vocabulary.special.items()
+        if (match := _SENTINEL.fullmatch(name))
+    }
+    if numbered:
+        return tuple(numbered[number] for number in sorted(numbered))
+    for file in _NAMING:
+        listed = configuration.get(file, {}).get("additional_special_tokens")
+        names = [_name(value) for value in listed] if isinstance(listed, list) else []
+        ids = [vocabulary.token_id(name) for name in names if name is not None]
+        if ids:
+            return tuple(token for token in ids if token is not None)
+    return ()
 
 
 def _named_roles(
