@@ -1,7 +1,7 @@
 """Which package encodes: settled once, before any work is done."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 from coredata.formats.rows import DamagedFileError
 from coredata.preprocess.errors import PreprocessError
@@ -9,8 +9,9 @@ from coredata.preprocess.plan import InputFile, plan_shards
 from coredata.preprocess.reading import ShardRows
 from coredata.text import Tokenizer
 from coredata.text.fast import Acceleration, accelerated
+from coredata.text.native import NativeTokenizer
 
-Encoder = Literal["auto", "gigatoken", "tokenizers"]
+ENCODERS = ("auto", "gigatoken", "tokenizers")
 
 _PLACES = 4
 _CHARACTERS = 4096
@@ -18,7 +19,7 @@ _CHARACTERS = 4096
 
 
 def choose_encoder(
-    wanted: Encoder,
+    wanted: str,
     tokenizer: Tokenizer,
     files: Sequence[InputFile],
     json_keys: Sequence[str],
@@ -30,12 +31,15 @@ def choose_encoder(
         PreprocessError: gigatoken is insisted on, and cannot be used; or `wanted` is none of the
             three.
     """
-    if wanted not in get_args(Encoder):
-        known = ", ".join(map(repr, get_args(Encoder)))
+    if wanted not in ENCODERS:
+        known = ", ".join(map(repr, ENCODERS))
         raise PreprocessError(f"encoder={wanted!r} is unknown; there are {known}")
-    if wanted == "tokenizers":
-        return Acceleration(tokenizer, "tokenizers", "as asked")
-    chosen = accelerated(tokenizer, sample_texts(files, json_keys, storage_options))
+    if isinstance(tokenizer, NativeTokenizer):
+        if wanted == "tokenizers":
+            return Acceleration(tokenizer, "tokenizers", "as asked")
+        chosen = accelerated(tokenizer, sample_texts(files, json_keys, storage_options))
+    else:
+        chosen = accelerated(tokenizer)
     if wanted == "gigatoken" and chosen.encoder != wanted:
         raise PreprocessError(
             f"encoder='gigatoken' cannot be used: {chosen.reason}. Leave the choice open with "

@@ -81,7 +81,7 @@ class ShardRows:
             if blank:
                 continue
             try:
-                texts = self._texts(parse_object(line), mend=b"\\u" in line.data)
+                texts = self._texts(parse_object(line), line.data)
             except RowError as error:
                 excerpt = line.data[:_EXCERPT].decode("utf-8", errors="replace")
                 yield TextRow(line.number, line.offset, (), size, str(error), excerpt)
@@ -99,7 +99,7 @@ class ShardRows:
             try:
                 if isinstance(row, RowError):
                     raise row
-                texts = self._texts(row, mend=False)
+                texts = self._texts(row, b"")
             except RowError as error:
                 yield TextRow(number, None, (), size, str(error))
             else:
@@ -116,9 +116,12 @@ class ShardRows:
         self._blank_lines += blank
         self._text_bytes += size
 
-    def _texts(self, row: Mapping[str, Any], mend: bool) -> tuple[list[str], ...]:
+    def _texts(self, row: Mapping[str, Any], line: bytes) -> tuple[list[str], ...]:
+        """The texts of a row; lone surrogates, which only escapes in its `line` make, replaced."""
         texts = tuple(texts_of(row, key) for key in self._keys)
-        return tuple(map(self._mended, texts)) if mend else texts
+        if all(text.isascii() for of_key in texts for text in of_key) or b"\\u" not in line:
+            return texts
+        return tuple(map(self._mended, texts))
 
     def _mended(self, texts: list[str]) -> list[str]:
         mended = [replace_lone_surrogates(text) for text in texts]

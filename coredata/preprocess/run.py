@@ -9,7 +9,7 @@ from typing import Any
 from coredata.formats import best_dtype, merge
 from coredata.preprocess.board import Board
 from coredata.preprocess.checks import check_keys, check_least, check_reach, check_report
-from coredata.preprocess.encoder import Encoder, choose_encoder
+from coredata.preprocess.encoder import choose_encoder
 from coredata.preprocess.errors import PreprocessError
 from coredata.preprocess.execution import execute
 from coredata.preprocess.plan import default_shard_bytes, inspect_inputs, plan_shards
@@ -41,7 +41,7 @@ def preprocess(
     shard_bytes: int | None = None,
     batch_bytes: int = BATCH_BYTES,
     executor: Executor | None = None,
-    encoder: Encoder = "auto",
+    encoder: str = "auto",
     progress: TextStream | None = None,
     log_interval: int | None = None,
     storage_options: Mapping[str, Any] | None = None,

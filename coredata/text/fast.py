@@ -19,7 +19,8 @@ from coredata.text.surrogates import lone_surrogate_error
 
 _CACHE_TEXT = 512 << 20
 """Characters after which the package's tokenizer is made anew: its caches grow without bound."""
-_PIECE = 1024
+_PIECE = 256
+"""Characters of every batch that are encoded by both."""
 
 
 class EncoderMismatchError(RuntimeError):
@@ -193,7 +194,8 @@ class GigatokenTokenizer:
         try:
             layout = backend.encode_batch(list(texts), parallel=False).layout
         except TypeError as error:
-            problems = (lone_surrogate_error(text, i) for i, text in enumerate(texts))
+            strings = ((i, text) for i, text in enumerate(texts) if isinstance(text, str))
+            problems = (lone_surrogate_error(text, i) for i, text in strings)
             raise next((problem for problem in problems if problem), error) from None
         tokens: np.ndarray = layout.content.data
         offsets: np.ndarray = layout.offsets.data
