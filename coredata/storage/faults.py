@@ -141,8 +141,13 @@ def _status(error: BaseException) -> int:
     response: Any = getattr(error, "response", None)
     if isinstance(response, dict):
         return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
-    named = (getattr(error, name, None) for name in ("status", "status_code", "code"))
-    for found in (*named, getattr(response, "status_code", None)):
+    for holder, name in (
+        (error, "status"),
+        (response, "status_code"),
+        (error, "status_code"),
+        (error, "code"),
+    ):
+        found = getattr(holder, name, None)
         if isinstance(found, int) and 100 <= found < 600:
             return found
     return 0

@@ -75,11 +75,11 @@ class ReadOptions:
             kind = int if name in _WHOLE else int | float
             if not isinstance(value, kind) or isinstance(value, bool) or not value >= least:
                 raise ValueError(f"{name}: got {value!r}, need {whole} of at least {least}")
-        if self.share < 4 * self.unit:
+        least = max(8 * self.unit, _LEAST_SHARE)
+        if self.share < least:
             raise ValueError(
                 f"memory: {self.memory} bytes for {self.processes} processes are {self.share} for "
-                f"each, and {4 * self.unit} are needed (4 blocks of {self.unit} bytes); give "
-                f"memory={4 * self.unit * self.processes} or more"
+                f"each, and {least} are needed; give memory={least * self.processes} or more"
             )
 
     @property
@@ -93,6 +93,7 @@ class ReadOptions:
         return 1 if self.disk is None else self.block
 
 
+_LEAST_SHARE = _MIB
 _LEAST = {
     "memory": 1,
     "processes": 1,

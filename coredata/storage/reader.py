@@ -56,6 +56,10 @@ class ByteReader(ABC):
     ) -> None:
         """Hint that these ranges will be read soon. Local readers do nothing with it."""
 
+    def looks_ahead(self) -> bool:
+        """Whether hints are of use; finding out what to hint at costs something too."""
+        return False
+
     @abstractmethod
     def close(self) -> None:
         """Let the file go. Arrays handed out stay valid; the next use opens the file again."""

@@ -25,23 +25,6 @@ def filesystem(url: str, storage_options: Mapping[str, Any] | None = None) -> tu
     return remote, key
 
 
-def timed(remote: Any, method: str, timeout: float | int, *args: Any, **kwargs: Any) -> Any:
-    """The result of a method of a file system, given up after `timeout` seconds if it can be.
-
-    Only asynchronous file systems can be interrupted; others have time-outs of their own.
-
-    Raises:
-        TimeoutError: it took longer.
-    """
-    if not remote.async_impl or remote.asynchronous:
-        return getattr(remote, method)(*args, **kwargs)
-    import fsspec.asyn
-
-    return fsspec.asyn.sync(
-        remote.loop, getattr(remote, f"_{method}"), *args, timeout=timeout, **kwargs
-    )
-
-
 def reading_options(
     url: str, storage_options: Mapping[str, Any] | None, connections: int
 ) -> dict[str, Any]:

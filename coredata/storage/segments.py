@@ -5,12 +5,12 @@ Bookkeeping only: no I/O and no locks. Whoever uses it holds a lock around every
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, final
 
-_OVERHEAD = 512
+OVERHEAD = 512
 """Bytes that a segment takes beside its data: objects, dictionary entries."""
 
 
@@ -19,6 +19,7 @@ class Segment:
     """Bytes `start … stop` of an object: fetched, or being fetched.
 
     Attributes:
+        of: which object; anything that can be a key.
         data: the bytes; None while they are on their way.
         job: the fetch, while it is under way.
         ahead: whether it was fetched ahead and has not been read yet.
@@ -27,7 +28,7 @@ class Segment:
 
     __slots__ = ("ahead", "data", "job", "of", "readers", "start", "stop")
 
-    def __init__(self, of: Hashable, start: int, stop: int, ahead: bool) -> None:
+    def __init__(self, of: Any, start: int, stop: int, ahead: bool) -> None:
         self.of = of
         self.start = start
         self.stop = stop
@@ -39,7 +40,12 @@ class Segment:
     @property
     def cost(self) -> int:
         """Bytes of memory that it takes."""
-        return self.stop - self.start + _OVERHEAD
+        return cost_of_segment(self.start, self.stop)
+
+
+def cost_of_segment(start: int, stop: int) -> int:
+    """Bytes of memory that a segment takes."""
+    return stop - start + OVERHEAD
 
 
 @dataclass
@@ -65,11 +71,11 @@ class SegmentTable:
         self.held = 0
         self.ahead = 0
         self.evicted = 0
-        self._objects: dict[Hashable, _Object] = {}
+        self._objects: dict[Any, _Object] = {}
         self._used: OrderedDict[Segment, None] = OrderedDict()
         self._promised: OrderedDict[Segment, None] = OrderedDict()
 
-    def over(self, of: Hashable, start: int, stop: int) -> list[Segment]:
+    def over(self, of: Any, start: int, stop: int) -> list[Segment]:
         """The segments that overlap `start … stop`, in order."""
         known = self._objects.get(of)
         if known is None:
@@ -79,7 +85,7 @@ class SegmentTable:
             first += 1
         return known.segments[first : bisect_left(known.starts, stop, lo=first)]
 
-    def holes(self, of: Hashable, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    def holes(self, of: Any, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """The parts of `start … stop` that no segment has."""
         for segment in self.over(of, start, stop):
             if segment.start > start:
@@ -88,7 +94,7 @@ class SegmentTable:
         if start < stop:
             yield start, stop
 
-    def add(self, of: Hashable, start: int, stop: int, ahead: bool) -> Segment:
+    def add(self, of: Any, start: int, stop: int, ahead: bool) -> Segment:
         """A new segment, on its way; it fills (a part of) a hole."""
         segment = Segment(of, start, stop, ahead)
         known = self._objects.setdefault(of, _Object())

@@ -15,7 +15,7 @@ from coredata.formats import (
     merge,
     verify_indexed,
 )
-from coredata.storage import WholeObject, atomic_write, read_bytes, remove
+from coredata.storage import RangedObject, atomic_write, read_bytes, remove
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -95,7 +95,7 @@ def test_files_from_memory_are_read_once(monkeypatch):
         type(memory), "cat_file", lambda self, path, **k: reads.append(path) or fetch(self, path)
     )
     dataset = IndexedDataset("memory://formats/once")
-    assert isinstance(dataset.bin_reader, WholeObject)
+    assert isinstance(dataset.bin_reader, RangedObject)
     for _ in range(3):
         assert dataset[0].tolist() == [1, 2]
         assert len(dataset) == 1

@@ -38,10 +38,13 @@ def test_a_disk_means_whole_blocks():
         ({"timeout": 0}, "timeout: got 0, need a number of at least 0.001"),
         ({"deadline": -1}, "deadline: got -1, need a number of at least 0"),
         ({"requests": True}, "requests: got True, need a whole number"),
-        ({"memory": 3, "processes": 1}, r"memory: 3 bytes for 1 processes are 3.*give memory=4 "),
+        (
+            {"memory": 3, "processes": 1},
+            r"memory: 3 bytes for 1 processes are 3.*give memory=1048576 ",
+        ),
         (
             {"memory": 1 << 20, "processes": 2, "disk": "/x"},
-            r"4 blocks of 262144 bytes\); give memory=2097152 or more",
+            r"524288 for each, and 2097152 are needed; give memory=4194304 or more",
         ),
     ],
 )

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coredata.storage import MappedFile, PositionalFile, WholeObject, open_reader
+from coredata.storage import MappedFile, PositionalFile, RangedObject, WholeObject, open_reader
 
 CONTENT = bytes(range(200))
 
 
-@pytest.fixture(params=["mapped", "positional", "whole"])
+@pytest.fixture(params=["mapped", "positional", "whole", "ranged"])
 def reader(request, tmp_path):
-    if request.param == "whole":
+    if request.param in ("whole", "ranged"):
         fsspec.filesystem("memory").pipe("/readers/x", CONTENT)
-        return open_reader("memory://readers/x")
+        kind = WholeObject if request.param == "whole" else RangedObject
+        return kind("memory://readers/x")
     (tmp_path / "x").write_bytes(CONTENT)
     return open_reader(str(tmp_path / "x"), mmap=request.param == "mapped")
 
@@ -27,7 +28,7 @@ def test_which_reader_for_which_path(tmp_path):
     assert isinstance(open_reader("/data/x"), MappedFile)
     assert isinstance(open_reader("/data/x", mmap=False), PositionalFile)
     assert isinstance(open_reader("file:///data/x"), MappedFile)
-    assert isinstance(open_reader("s3://bucket/x"), WholeObject)
+    assert isinstance(open_reader("s3://bucket/x"), RangedObject)
 
 
 def test_size_path_and_read(reader):
@@ -40,7 +41,7 @@ def test_size_path_and_read(reader):
 
 def test_views_are_read_only_and_survive_closing(reader):
     view = reader.view()
-    if isinstance(reader, PositionalFile):
+    if isinstance(reader, PositionalFile | RangedObject):
         assert view is None
         return
     assert not view.flags.writeable
@@ -98,9 +99,10 @@ def test_opening_waits_for_the_first_use(tmp_path):
         later = open_reader(str(tmp_path / "later"), mmap=mmap)
         with pytest.raises(FileNotFoundError, match="later"):
             later.read(0, 1)
-    whole = open_reader("memory://readers/missing")
     with pytest.raises(FileNotFoundError):
-        whole.view()
+        WholeObject("memory://readers/missing").view()
+    with pytest.raises(FileNotFoundError, match="memory://readers/missing: there is no such"):
+        open_reader("memory://readers/missing").read(0, 1)
 
 
 @pytest.mark.parametrize("mmap", [True, False])
@@ -138,15 +140,21 @@ def test_forked_children_share_an_open_reader(reader):
 
 
 def test_a_dropped_positional_reader_closes_its_descriptor(tmp_path):
-    gc.collect()
     (tmp_path / "x").write_bytes(CONTENT)
-    before = len(os.listdir("/proc/self/fd"))
+
+    def opened():
+        return sum(os.path.samefile(link, tmp_path / "x") for link in descriptors())
+
+    def descriptors():
+        links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+        return [link for link in links if os.path.exists(link)]
+
     readers = [open_reader(str(tmp_path / "x"), mmap=False) for _ in range(5)]
     assert [reader.size for reader in readers] == [200] * 5
-    assert len(os.listdir("/proc/self/fd")) == before + 5
+    assert opened() == 5
     del readers
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert opened() == 0
 
 
 @pytest.mark.parametrize("mmap", [True, False])
