@@ -41,6 +41,7 @@ from coredata.datasets.sources import ArraySource
 from coredata.datasets.t5 import T5MaskedWordPieceDataset
 from coredata.datasets.varlen import VarlenDataset, longest_sample
 from coredata.datasets.varlen_mock import MockVarlenDataset
+from coredata.datasets.without_samples import WithoutSamples
 
 __all__ = [
     "PADDING",
@@ -90,6 +91,7 @@ __all__ = [
     "TokenSource",
     "VarlenDataset",
     "VarlenDatasetConfig",
+    "WithoutSamples",
     "build_in_turn",
     "check_samples",
     "connect_ranks",

@@ -2,6 +2,7 @@
 
 from coredata.loading.loader import BatchLoader
 from coredata.loading.position import Loader, full_fingerprint
+from coredata.loading.skip_state import state_with_skip_list
 from coredata.loading.state import (
     STATE_VERSION,
     StateMismatchError,
@@ -19,4 +20,5 @@ __all__ = [
     "full_fingerprint",
     "make_state",
     "read_state",
+    "state_with_skip_list",
 ]

@@ -12,6 +12,8 @@ from coredata.sampling.sequential import (
     MegatronPretrainingSampler,
     PaddedPretrainingSampler,
 )
+from coredata.sampling.skip_list import SkipList
+from coredata.sampling.training_steps import Takings, TrainingSteps
 
 __all__ = [
     "PADDING",
@@ -24,6 +26,9 @@ __all__ = [
     "MegatronPretrainingSampler",
     "Order",
     "PaddedPretrainingSampler",
+    "SkipList",
+    "Takings",
+    "TrainingSteps",
     "consumed_samples",
     "resume_each",
     "torch_randperm",
