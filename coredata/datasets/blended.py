@@ -15,7 +15,7 @@ from coredata.datasets.config import BlendedMegatronDatasetConfig
 from coredata.datasets.identity import describe, description_hash
 from coredata.datasets.index_cache import IndexCache
 from coredata.datasets.mid_level import MidLevelDataset
-from coredata.datasets.protocol import PADDING, Batch, Sample
+from coredata.datasets.protocol import PADDING, Batch, LooksAhead, Sample
 from coredata.datasets.sample_numbers import SampleNumbers, sample_number, sample_numbers
 
 _DETAILED = 32
@@ -146,6 +146,18 @@ class BlendedDataset:
                 return {**batch, **part}
             self._place(part, rows, dataset, batch, first=dataset == present[0])
         return batch
+
+    def prefetch(self, indices: Shaped[np.ndarray, " batch"] | Sequence[int]) -> None:
+        """Begin to fetch samples that will be read soon, where that is of use (see `LooksAhead`).
+
+        Raises:
+            IndexError: a sample that does not exist.
+        """
+        datasets, samples = self._lookup(sample_numbers(indices, len(self), self.name))
+        for dataset in np.unique(datasets).tolist():
+            part = self.datasets[dataset]
+            if isinstance(part, LooksAhead):
+                part.prefetch(samples[datasets == dataset])
 
     def fingerprint(self) -> Mapping[str, Any]:
         """What decides which tokens make sample k: shares, and the datasets' own fingerprints."""

@@ -23,7 +23,7 @@ from coredata.datasets.identity import (
     unpack_documents,
 )
 from coredata.datasets.index_cache import IndexCache
-from coredata.datasets.protocol import Batch, Sample, TokenSource
+from coredata.datasets.protocol import Batch, Sample, SpansLookAhead, TokenSource
 from coredata.datasets.sample_numbers import SampleNumbers, sample_number, sample_numbers
 from coredata.datasets.special_ids import special_ids
 from coredata.formats import IndexedDataset
@@ -191,6 +191,17 @@ class GPTDataset:
             ValueError: index arrays and tokens that do not fit together.
         """
         return self._read(sample_numbers(indices, len(self), self.name))
+
+    def prefetch(self, indices: Shaped[np.ndarray, " batch"] | Sequence[int]) -> None:
+        """Begin to fetch samples that will be read soon, where that is of use (see `LooksAhead`).
+
+        Raises:
+            IndexError: a sample that does not exist.
+        """
+        source = self.dataset
+        if isinstance(source, SpansLookAhead) and source.looks_ahead():
+            spans = self.order.spans(sample_numbers(indices, len(self), self.name).samples)
+            source.prefetch(spans.sequences, spans.offsets, spans.lengths)
 
     def fingerprint(self) -> Mapping[str, Any]:
         """What decides which tokens make sample k, of the data and of the settings.

@@ -89,3 +89,38 @@ class Dataset(Protocol):
         processes or hosts.
         """
         ...
+
+
+@runtime_checkable
+class LooksAhead(Protocol):
+    """What can begin to fetch samples, or rows, that will be read soon.
+
+    A hint: it returns before anything has come, changes no result, and costs little where nothing
+    has to be fetched. Loaders give it the samples of batches to come.
+    """
+
+    def prefetch(self, indices: Shaped[np.ndarray, " samples"]) -> None:
+        """Begin to fetch these samples.
+
+        Raises:
+            Exception: whatever reading them would raise; whoever hints need not care.
+        """
+        ...
+
+
+@runtime_checkable
+class SpansLookAhead(Protocol):
+    """A source of tokens that can begin to fetch ranges that will be read soon."""
+
+    def looks_ahead(self) -> bool:
+        """Whether that is of use: False where tokens lie in memory, or in a local file."""
+        ...
+
+    def prefetch(
+        self,
+        sequences: Int64[np.ndarray, " spans"],
+        offsets: Int64[np.ndarray, " spans"],
+        lengths: Int64[np.ndarray, " spans"],
+    ) -> None:
+        """Begin to fetch spans; units are tokens. Spans that do not exist are left out."""
+        ...

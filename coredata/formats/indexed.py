@@ -13,7 +13,7 @@ from coredata.formats.errors import SequenceLengthError
 from coredata.formats.index import Index
 from coredata.formats.pair import Options, known_counts, open_pair
 from coredata.formats.paths import get_idx_path, prefix_exists
-from coredata.formats.spans import locate_spans, outside_file, read_spans
+from coredata.formats.spans import hint_spans, locate_spans, outside_file, read_spans
 from coredata.storage import ByteReader
 
 Item = Shaped[np.ndarray, " tokens"] | tuple[Shaped[np.ndarray, " tokens"], np.int8]
@@ -30,7 +30,8 @@ class IndexedDataset:
     Args:
         path_prefix: path or URL of the pair of files, without `.bin` and `.idx`.
         multimodal: whether each sequence has a mode; items then come as (tokens, mode).
-        mmap: map the `.bin` file into memory; False reads it by position. URLs are fetched whole.
+        mmap: map the `.bin` file into memory; False reads it by position. URLs are read
+            by ranges.
         storage_options: for URLs, passed to fsspec.
         sequences_per_dataset: the counts in the header of `.idx` (sequences, and entries of the
             document list) where they are known; with `dtype_code`, the header is not read.
@@ -210,6 +211,20 @@ class IndexedDataset:
             out_offsets,
             np.dtype(dtype),
         )
+
+    def looks_ahead(self) -> bool:
+        """Whether `prefetch` is of use: it is for files behind URLs."""
+        return self.bin_reader.looks_ahead()
+
+    def prefetch(
+        self,
+        sequences: Int64[np.ndarray, " spans"],
+        offsets: Int64[np.ndarray, " spans"],
+        lengths: Int64[np.ndarray, " spans"],
+    ) -> None:
+        """Begin to fetch spans that will be read soon; what does not exist is left out."""
+        files, reader = self._open()
+        hint_spans(files, reader, sequences, offsets, lengths)
 
     def identity(self) -> Mapping[str, Any]:
         """What the file is, wherever it lies: name, sequences, documents, tokens, dtype."""

@@ -73,6 +73,19 @@ def locate_spans(
     return view[: view.size // itemsize * itemsize].view(index.dtype), starts
 
 
+def hint_spans(
+    index: Index,
+    reader: ByteReader,
+    sequences: Int64[np.ndarray, " spans"],
+    offsets: Int64[np.ndarray, " spans"],
+    lengths: Int64[np.ndarray, " spans"],
+) -> None:
+    """Tell the reader that spans will be read soon; see `IndexedDataset.prefetch`."""
+    known = (sequences >= 0) & (sequences < index.sequence_lengths.size)
+    starts = index.sequence_pointers[sequences[known]] + offsets[known] * index.dtype.itemsize
+    reader.prefetch(starts, lengths[known] * index.dtype.itemsize)
+
+
 def _plan(
     path_prefix: str,
     index: Index,

@@ -30,7 +30,13 @@ class BatchLoader(Loader[Batch]):
     """
 
     def __init__(
-        self, dataset: Dataset, sampler: BatchSampler, *, prefetch: int = 2, threads: int = 1
+        self,
+        dataset: Dataset,
+        sampler: BatchSampler,
+        *,
+        prefetch: int = 2,
+        threads: int = 1,
+        look_ahead: int = 16,
     ) -> None:
         """Make a loader that starts where `sampler` does (its `consumed_samples`).
 
@@ -40,10 +46,17 @@ class BatchLoader(Loader[Batch]):
             prefetch: batches to keep ready; 0 reads each in `next`, without any thread.
             threads: batches read at the same time. One is enough for local files; storage with
                 a long way to it wants more, and a `prefetch` at least as large.
+            look_ahead: batches beyond those of which the dataset is told, so that storage behind
+                URLs fetches their bytes meanwhile; it keeps to its own limits of memory. Needs
+                `prefetch`.
 
         Raises:
-            ValueError: `prefetch` below 0 or `threads` below 1.
+            ValueError: `prefetch` or `look_ahead` below 0, or `threads` below 1.
         """
+        if look_ahead < 0:
+            raise ValueError(
+                f"look_ahead is {look_ahead}, expected 0 (no hints) or more, such as 16"
+            )
         if prefetch < 0:
             raise ValueError(
                 f"prefetch is {prefetch}, expected 0 (read in next) or more, such as 2"
@@ -53,6 +66,7 @@ class BatchLoader(Loader[Batch]):
         super().__init__(dataset, sampler)
         self.prefetch = prefetch
         self.threads = threads
+        self.look_ahead = look_ahead
         self._steps: Iterator[Step] | None = None
         self._prefetcher: Prefetcher | None = None
         self._dropped: weakref.finalize[..., Any] | None = None
@@ -75,7 +89,9 @@ class BatchLoader(Loader[Batch]):
         """The running prefetcher; a new one at the position if there is none in this process."""
         if self._prefetcher is None or not self._prefetcher.mine:
             plan = steps(self.sampler.resume(self._consumed))
-            self._prefetcher = Prefetcher(self.dataset, plan, self.prefetch, self.threads)
+            self._prefetcher = Prefetcher(
+                self.dataset, plan, self.prefetch, self.threads, self.look_ahead
+            )
             # For a loader that is dropped without close. It must not wait: the collector may run
             # in one of the threads it would wait for.
             self._dropped = weakref.finalize(self, self._prefetcher.stop, wait=False)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coredata.datasets.protocol import Batch, Dataset
+from coredata.datasets.protocol import Batch, Dataset, LooksAhead
 from coredata.sampling import BatchSampler
 
 _SHOWN = 16
@@ -82,12 +82,20 @@ class Prefetcher:
     A thread of its own steps the sampler, so that a new epoch's permutation does not keep the
     consumer waiting; `threads` others read. The order is that of the steps, whatever thread is
     first. It holds nothing of its owner, so an owner that is dropped can be collected.
+
+    Steps are planned `ahead` of those that are read, and the dataset is told of their samples, if
+    it can make use of that: it may begin to fetch their bytes. What fails there fails again, and
+    is raised, when the step is read.
     """
 
-    def __init__(self, dataset: Dataset, plan: Iterator[Step], depth: int, threads: int) -> None:
+    def __init__(
+        self, dataset: Dataset, plan: Iterator[Step], depth: int, threads: int, ahead: int = 0
+    ) -> None:
         self._dataset = dataset
         self._plan = plan
         self._depth = depth
+        self._ahead = ahead if isinstance(dataset, LooksAhead) else 0
+        self._planned: deque[Future[Step | None]] = deque()
         self._process = os.getpid()
         self._planner = ThreadPoolExecutor(1, thread_name_prefix="coredata-loader-plan")
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="coredata-loader-read")
@@ -106,7 +114,11 @@ class Prefetcher:
             Exception: whatever the dataset or the sampler raised for this step.
         """
         while len(self._queue) <= self._depth:
-            step = self._planner.submit(next, self._plan, None)
+            while len(self._planned) <= self._ahead:
+                self._planned.append(self._planner.submit(next, self._plan, None))
+                if self._ahead:
+                    self._planner.submit(_hint, self._dataset, self._planned[-1])
+            step = self._planned.popleft()
             self._queue.append(self._readers.submit(_read_planned, self._dataset, step))
         result = self._queue[0].result()
         if result is None:
@@ -124,6 +136,14 @@ class Prefetcher:
             self._planner.shutdown(wait=True)
             self._readers.shutdown(wait=True)
         self._queue.clear()
+        self._planned.clear()
+
+
+def _hint(dataset: Dataset, planned: "Future[Step | None]") -> None:
+    """Runs in the planner: tell the dataset of a step that will be read soon."""
+    step = planned.result()
+    if step is not None and isinstance(dataset, LooksAhead):
+        dataset.prefetch(step.indices)
 
 
 def _read_planned(dataset: Dataset, planned: "Future[Step | None]") -> tuple[Step, Batch] | None:
