@@ -17,7 +17,7 @@ package, and finds every damage that lies within 4 bytes. It defends against nob
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any, BinaryIO, final
+from typing import Any, final
 
 import numpy as np
 
@@ -97,13 +97,12 @@ class BlockChecksums:
                 "written with it"
             )
 
-    def write(self, file: BinaryIO) -> None:
-        """Write the side file."""
-        values = self.values.astype("<u4").tobytes()
-        file.write(
-            _HEADER.pack(_MAGIC, _VERSION, self.block, self.size, self.index, zlib.crc32(values))
-        )
-        file.write(values)
+    def stored(self) -> tuple[bytes, memoryview]:
+        """The side file: its header, and what follows."""
+        values = np.ascontiguousarray(self.values, "<u4").view(np.uint8).data
+        own = zlib.crc32(values)
+        header = _HEADER.pack(_MAGIC, _VERSION, self.block, self.size, self.index, own)
+        return header, values
 
 
 def read_checksums(

@@ -99,7 +99,8 @@ def understand(error: BaseException) -> Fault:
         return Fault("expired", reason)
     if 412 in statuses or 416 in statuses or isinstance(error, ObjectChangedError):
         return Fault("changed", reason)
-    if isinstance(error, FileNotFoundError) or 404 in statuses:
+    # fsspec calls a file on the web missing whatever the server said to its HEAD and GET.
+    if 404 in statuses or (isinstance(error, FileNotFoundError) and not statuses):
         return Fault("missing", reason)
     if isinstance(error, PermissionError) or 403 in statuses:
         return Fault("forbidden", reason)
@@ -138,6 +139,8 @@ def _code(error: BaseException) -> str:
 
 def _status(error: BaseException) -> int:
     """The HTTP status that an error of aiohttp, botocore, requests, gcsfs or azure names."""
+    if type(error).__module__ == "aiohttp.http_exceptions":
+        return 0  # what the client makes of a broken answer; its code is not the server's
     response: Any = getattr(error, "response", None)
     if isinstance(response, dict):
         return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)

@@ -1,5 +1,6 @@
 """Storage behind a proxy that makes things go wrong: an S3 bucket, and files over plain HTTP."""
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Iterator
@@ -81,6 +82,7 @@ class _Files(SimpleHTTPRequestHandler):
     """Files of a directory, with ranges and ETags, over connections that stay open."""
 
     protocol_version = "HTTP/1.1"
+    tells_versions = True
 
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
@@ -96,8 +98,9 @@ class _Files(SimpleHTTPRequestHandler):
             self.send_header(
                 "Content-Range", f"bytes {first}-{int(first) + len(content) - 1}/{size}"
             )
-        stat = path.stat()
-        self.send_header("ETag", f'"{stat.st_mtime_ns:x}-{stat.st_size:x}"')
+        if self.tells_versions:
+            stat = path.stat()
+            self.send_header("ETag", f'"{stat.st_mtime_ns:x}-{stat.st_size:x}"')
         self.send_header("Accept-Ranges", "bytes")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -119,12 +122,31 @@ class WebFiles:
     proxy: FaultProxy
 
 
+class _FilesWithoutVersions(_Files):
+    """The same, without ETags."""
+
+    tells_versions = False
+
+
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[WebFiles]:
     """A plain HTTP server behind a proxy of its own."""
+    with _served(tmp_path, _Files) as files:
+        yield files
+
+
+@pytest.fixture
+def web_without_versions(tmp_path: Path) -> Iterator[WebFiles]:
+    """A plain HTTP server that tells neither ETag nor time of change."""
+    with _served(tmp_path, _FilesWithoutVersions) as files:
+        yield files
+
+
+@contextlib.contextmanager
+def _served(tmp_path: Path, handler: type[_Files]) -> Iterator[WebFiles]:
     root = tmp_path / "web"
     root.mkdir()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(root)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(root)))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
