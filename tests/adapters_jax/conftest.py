@@ -57,8 +57,12 @@ def run_jax() -> Callable[..., list[str]]:
 
 
 @pytest.fixture
-def port() -> int:
-    """A free port for the coordinator of several processes."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_port() -> Callable[[], int]:
+    """Finds a port for the coordinator of several processes."""
+
+    def find() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    return find
