@@ -85,4 +85,4 @@ def read_sentences(
     tokens = np.empty(int(ends[-1]), np.int64)
     source.read_into(sequences, np.zeros_like(sequences), lengths, tokens, ends[:-1])
     seeds = (random_seed + numbers) % 2**32
-    return SampleSentences(tokens, lengths, row_splits, targets, whole, seeds, numbers)
+    return SampleSentences(tokens, lengths, targets, row_splits, whole, seeds, numbers)

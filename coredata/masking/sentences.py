@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -18,8 +18,8 @@ class SampleSentences:
     Attributes:
         tokens: all, end to end.
         lengths: tokens of each sentence; they add up to the tokens.
-        row_splits: sentences of sample k are those from row_splits[k] up to row_splits[k + 1].
         targets: length in tokens that each sample is cut to.
+        row_splits: sentences of sample k are those from row_splits[k] up to row_splits[k + 1].
         whole: tokens of each sample before anything was left out of `tokens`.
         seeds: 0 … 2^32 - 1, of the generator of each sample.
         numbers: what errors call each sample.
@@ -27,8 +27,8 @@ class SampleSentences:
 
     tokens: Int64[np.ndarray, " tokens"]
     lengths: Int64[np.ndarray, " sentences"]
-    row_splits: Int64[np.ndarray, " batch+1"]
     targets: Int64[np.ndarray, " batch"]
+    row_splits: Int64[np.ndarray, " batch+1"]
     whole: Int64[np.ndarray, " batch"]
     seeds: Int64[np.ndarray, " batch"]
     numbers: Int64[np.ndarray, " batch"]
@@ -38,6 +38,7 @@ class SampleSentences:
         return self.targets.size
 
 
+@runtime_checkable
 class Masking(Protocol):
     """What makes samples of sentences: `BertMasking`, `T5Masking`."""
 
