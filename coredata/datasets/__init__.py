@@ -39,6 +39,15 @@ from coredata.datasets.sft_config import SFTDatasetConfig, VarlenDatasetConfig
 from coredata.datasets.sft_mock import MockSFTDataset
 from coredata.datasets.sources import ArraySource
 from coredata.datasets.t5 import T5MaskedWordPieceDataset
+from coredata.datasets.trace import (
+    Part,
+    Sightings,
+    Trace,
+    samples_of_document,
+    steps_of_document,
+    trace_samples,
+    trace_step,
+)
 from coredata.datasets.varlen import VarlenDataset, longest_sample
 from coredata.datasets.varlen_mock import MockVarlenDataset
 from coredata.datasets.without_samples import WithoutSamples
@@ -74,6 +83,7 @@ __all__ = [
     "MockGPTLowLevelDataset",
     "MockSFTDataset",
     "MockVarlenDataset",
+    "Part",
     "PipeRanks",
     "RankFailedError",
     "RankLostError",
@@ -84,11 +94,13 @@ __all__ = [
     "SFTDatasetConfig",
     "Sample",
     "SentenceSource",
+    "Sightings",
     "SingleProcess",
     "SplitReport",
     "T5MaskedWordPieceDataset",
     "T5MaskedWordPieceDatasetConfig",
     "TokenSource",
+    "Trace",
     "VarlenDataset",
     "VarlenDatasetConfig",
     "WithoutSamples",
@@ -97,8 +109,12 @@ __all__ = [
     "connect_ranks",
     "longest_sample",
     "open_conversations",
+    "samples_of_document",
     "show_sample",
     "stack_samples",
+    "steps_of_document",
+    "trace_samples",
+    "trace_step",
     "unstack_samples",
     "usage_report",
 ]
