@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from coredata._typing import Int64, Shaped
-from coredata.datasets.protocol import PADDING, Batch, Dataset, Sample
+from coredata.datasets.protocol import PADDING, Batch, Dataset, LooksAhead, Sample
 from coredata.datasets.sample_numbers import SampleNumbers, sample_number, sample_numbers
 from coredata.sampling import SkipList
 
@@ -83,6 +83,12 @@ class WithoutSamples:
             TypeError: numbers that are not integers.
         """
         return self.dataset.get_batch(self._numbers(sample_numbers(indices, len(self), self.name)))
+
+    def prefetch(self, indices: Shaped[np.ndarray, " samples"]) -> None:
+        """Let the dataset begin to fetch these samples; see `LooksAhead`."""
+        if isinstance(self.dataset, LooksAhead):
+            numbers = sample_numbers(indices, len(self), self.name)
+            self.dataset.prefetch(self._numbers(numbers))
 
     def fingerprint(self) -> Mapping[str, Any]:
         """That of the dataset, and `skipped_samples`, unless none is skipped."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from coredata.datasets import (
@@ -96,6 +97,7 @@ def merged(parts):
 documents = corpora(max_documents=8, max_length=12).map(lambda docs: [len(d) for d in docs])
 
 
+@examples(max_examples=60)
 @given(documents, gpt_settings(max_sequence_length=8, max_samples=40), st.data())
 def test_samples_and_documents_of_one_file(lengths, settings, data):
     count = data.draw(st.integers(1, len(lengths)))
@@ -118,6 +120,7 @@ def test_samples_and_documents_of_one_file(lengths, settings, data):
         assert samples_of_document(dataset, document).tolist() == expected
 
 
+@examples(max_examples=40)
 @given(
     st.lists(documents, min_size=2, max_size=3),
     gpt_settings(max_sequence_length=6, max_samples=30),

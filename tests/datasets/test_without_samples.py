@@ -18,7 +18,7 @@ from coredata.sampling import (
     MegatronPretrainingSampler,
     SkipList,
 )
-from coredata.testing import assert_dataset_contract
+from coredata.testing import assert_dataset_contract, numbered_dataset
 from coredata.text import ByteTokenizer
 
 
@@ -121,6 +121,28 @@ def test_a_state_with_another_list_is_refused():
     text = r'skipped_samples: the state has \(absent\), this loader has "3-4"'
     with pytest.raises(StateMismatchError, match=text):
         loader(3, 4).load_state_dict(loader().state_dict())
+
+
+def test_storage_is_told_of_the_samples_that_will_be_read():
+    class Told:
+        def __init__(self):
+            self.samples = []
+
+        def __len__(self):
+            return 10
+
+        def prefetch(self, indices):
+            self.samples += indices.tolist()
+
+        def __getitem__(self, index):
+            raise NotImplementedError
+
+        __getitems__ = get_batch = fingerprint = __getitem__
+
+    told = Told()
+    WithoutSamples(told, [1, 4]).prefetch(np.array([0, 1, 2, 3, -1]))
+    assert told.samples == [0, 2, 3, 5, -1]
+    WithoutSamples(numbered_dataset(5), [1]).prefetch(np.array([0]))
 
 
 def test_an_empty_list_changes_nothing():
