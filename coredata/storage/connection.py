@@ -128,6 +128,7 @@ class Connection:
                 self._opened, _ = filesystem(self._url, self._storage_options)
                 if _speaks(self._opened, "s3"):
                     self._opened.retries = 1
+                    self._opened.connect()  # no part of a try: it loads the client's code
             return self._opened, self._opened._strip_protocol(url)
 
     def _check(self, url: str, facts: ObjectFacts) -> None:

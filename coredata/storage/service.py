@@ -130,7 +130,6 @@ class ReadService:
             self._tally.add(
                 hits=sum(all(s.job is None for s in segments) for segments in needed),
                 waits=sum(any(s.job is not None for s in segments) for segments in needed),
-                bytes_used=int(lengths.sum()),
             )
             self._holding += 1
         try:
@@ -139,6 +138,7 @@ class ReadService:
                     job.result()
             for (start, stop, target), segments in zip(ranges, needed, strict=True):
                 _copy(segments, start, stop, out[target : target + stop - start])
+            self._tally.add(bytes_used=int(lengths.sum()))
         finally:
             with self._changed:
                 for segments in needed:

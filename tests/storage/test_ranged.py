@@ -3,6 +3,7 @@
 import pickle
 import threading
 import time
+import uuid
 
 import fsspec
 import numpy as np
@@ -56,8 +57,7 @@ def expected(offsets, lengths):
 
 def unique(**options):
     """Options that no other test shares a cache with."""
-    unique.number = getattr(unique, "number", 0) + 1
-    return {"coredata": {"disk_bytes": 1 << 40 | unique.number, **options}}
+    return {"coredata": {"disk_bytes": uuid.uuid4().int, **options}}
 
 
 def settled(reader):
