@@ -107,6 +107,11 @@ class ReadService:
             self._waiting.append(Hint(what, offsets[:fit], lengths[:fit], int(costs[fit - 1])))
             self._start_waiting()
 
+    def forget(self) -> None:
+        """In a process that was forked from the one that uses it: let go all that was fetched."""
+        self._table = SegmentTable(self.options.share)
+        self._waiting = deque()
+
     def _read(
         self,
         what: RemoteObject,
@@ -266,14 +271,18 @@ def read_service(options: ReadOptions) -> ReadService:
 
     This is the one place of the library with a value that outlives a call and has no owner: a
     budget for all that a process reads cannot belong to one of its readers. It holds nothing
-    until something is read, and what it gives never changes a result, only when bytes come. A
-    forked process starts without what its parent had.
+    until something is read, and what it gives never changes a result, only when bytes come.
+
+    A forked process has a service of its own, and forgets what its parent's held. It keeps the
+    parent's connections, unused: destroying them here would take their sockets out of the set
+    that the parent waits for, since the two processes share it.
     """
     mine = (os.getpid(), options)
     found = _SERVICES.get(mine)
     if found is None:
-        for inherited in [key for key in list(_SERVICES) if key[0] != mine[0]]:
-            _SERVICES.pop(inherited, None)
+        for key, inherited in list(_SERVICES.items()):
+            if key[0] != mine[0]:
+                inherited.forget()
         found = _SERVICES.setdefault(mine, ReadService(options))
     return found
 
