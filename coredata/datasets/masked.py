@@ -43,7 +43,7 @@ class MaskedWordPieceDataset(ABC):
     `random_seed` + i: it is the same in any order, process or restart.
 
     Args:
-        indexed_dataset: where tokens come from.
+        indexed_dataset: where tokens come from: a `SentenceSource`, such as `IndexedDataset`.
         dataset_path: its prefix, for cache keys and errors; None if it has none.
         indexed_indices: the documents that this split exposes.
         num_samples: samples asked for, or None for one epoch. There may be more: the last epoch
@@ -63,7 +63,7 @@ class MaskedWordPieceDataset(ABC):
 
     def __init__(
         self,
-        indexed_dataset: SentenceSource,
+        indexed_dataset: Any,
         dataset_path: str | None,
         indexed_indices: Integer[np.ndarray, " documents"],
         num_samples: int | None,
