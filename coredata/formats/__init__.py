@@ -3,6 +3,7 @@
 Token files are read, written, merged and verified; rows (JSON lines, parquet) are read by number.
 """
 
+from coredata.formats.checksums import verify_block_checksums, write_block_checksums
 from coredata.formats.dtypes import DType, best_dtype
 from coredata.formats.errors import (
     DocumentIndexError,
@@ -56,6 +57,8 @@ __all__ = [
     "merge",
     "open_rows",
     "sequence_pointers",
+    "verify_block_checksums",
     "verify_indexed",
+    "write_block_checksums",
     "write_index",
 ]

@@ -1,6 +1,7 @@
 """Several token files into one."""
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from coredata.formats.indexed import IndexedDataset
 from coredata.formats.pair import has_modes
 from coredata.formats.verify import Verified, verify_indexed
 from coredata.formats.writer import IndexedDatasetBuilder
+from coredata.storage import with_read_options
 
 
 def merge(
@@ -19,12 +21,15 @@ def merge(
     output_prefix: str | os.PathLike[str],
     widen: bool = False,
     *,
+    checksums: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Verified:
     """Write the documents of several token files, in the order given, as one.
 
-    Files without documents are fine. Tokens are streamed; every input's index and the output are
-    verified. Inputs have one dtype, or with `widen` the narrowest that holds them all is used.
+    Files without documents are fine. Tokens are streamed, from and to URLs too; every input's index
+    and the output are verified. Inputs have one dtype, or with `widen` the narrowest that holds
+    them all is used. With `checksums` the output gets a `.crc` file. Of files behind URLs, the
+    indices are kept in a temporary directory on this machine meanwhile.
 
     Raises:
         ValueError: no inputs, or an input that is also the output.
@@ -37,22 +42,36 @@ def merge(
         raise ValueError("nothing to merge; give at least one prefix")
     if target in sources:
         raise ValueError(f"{target} is both an input and the output; give another output prefix")
-    multimodal = _common_modes(sources, storage_options)
-    dtype = _common_dtype(sources, multimodal, widen, storage_options)
-    with IndexedDatasetBuilder(
-        target, dtype, multimodal, storage_options=storage_options
-    ) as builder:
-        for source in sources:
-            builder.add_index(source, widen)
-        expected = (builder.sequence_count, builder.document_count)
-        builder.finalize()
-    merged = verify_indexed(target, storage_options=storage_options)
+    with tempfile.TemporaryDirectory(prefix="coredata-") as copies:
+        options = with_read_options(storage_options, copies=copies)
+        expected = _write(sources, target, widen, checksums, options)
+        merged = verify_indexed(target, storage_options=options)
     if (merged.sequences, merged.documents) != expected:
         raise IndexedDatasetError(
             f"{target} has {merged.sequences} sequences and {merged.documents} documents, but "
             f"{expected[0]} and {expected[1]} were written; another process wrote to it"
         )
     return merged
+
+
+def _write(
+    sources: list[str],
+    target: str,
+    widen: bool,
+    checksums: bool,
+    storage_options: Mapping[str, Any],
+) -> tuple[int, int]:
+    """Write the output; how many sequences and documents it has."""
+    multimodal = _common_modes(sources, storage_options)
+    dtype = _common_dtype(sources, multimodal, widen, storage_options)
+    with IndexedDatasetBuilder(
+        target, dtype, multimodal, checksums=checksums, storage_options=storage_options
+    ) as builder:
+        for source in sources:
+            builder.add_index(source, widen)
+        counts = (builder.sequence_count, builder.document_count)
+        builder.finalize()
+    return counts
 
 
 def _common_modes(sources: list[str], storage_options: Mapping[str, Any] | None) -> bool:

@@ -1,5 +1,7 @@
 """Writing token files: `PREFIX.bin` and `PREFIX.idx`."""
 
+import contextlib
+import io
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -9,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from coredata._typing import Integer, Shaped
+from coredata.formats.checksums import CountedFile
 from coredata.formats.convert import as_tokens, first_misfit, misfit
 from coredata.formats.dtypes import DType
 from coredata.formats.errors import DocumentIndexError, IndexedDatasetError, TokenError
@@ -17,7 +20,7 @@ from coredata.formats.indexed import IndexedDataset
 from coredata.formats.paths import get_bin_path, get_idx_path
 from coredata.formats.stream import check_dtype, token_chunks
 from coredata.formats.verify import verify_structure
-from coredata.storage import PendingFile, begin_write, remove
+from coredata.storage import GrowingChecksums, PendingFile, begin_write, checksum_path, remove
 
 _NO_DOCUMENT = np.empty(0, np.int64)
 
@@ -39,6 +42,8 @@ class IndexedDatasetBuilder:
         bin_path: the `.bin` file, or the prefix of the pair; a path or URL.
         dtype: dtype of the tokens in the file; see `best_dtype`.
         multimodal: whether each sequence gets a mode.
+        checksums: also write `PREFIX.crc`, the checksums of the blocks of `.bin` and of `.idx`, so
+            that readers of a URL can find flipped bytes (`ReadOptions.checksums`).
         storage_options: for URLs, passed to fsspec.
 
     Raises:
@@ -52,6 +57,7 @@ class IndexedDatasetBuilder:
         dtype: DTypeLike = np.int32,
         multimodal: bool = False,
         *,
+        checksums: bool = False,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.dtype = np.dtype(dtype)
@@ -60,6 +66,7 @@ class IndexedDatasetBuilder:
         self._prefix = os.fspath(bin_path).removesuffix(".bin")
         self._storage_options = storage_options
         self._index = GrowingIndex(multimodal)
+        self._checksums = GrowingChecksums() if checksums else None
         self._bin: PendingFile | None = begin_write(get_bin_path(self._prefix), storage_options)
 
     @property
@@ -164,8 +171,8 @@ class IndexedDatasetBuilder:
     def finalize(self, idx_path: str | os.PathLike[str] | None = None) -> None:
         """Complete both files and let them appear; by default `.idx` goes beside `.bin`.
 
-        An older pair of the same name is replaced. Its `.idx` goes first, so that a crash in
-        between leaves a pair that lacks a half, and never one whose halves do not match.
+        An older pair of the same name is replaced. Its `.idx` and `.crc` go first, so that a crash
+        in between leaves a pair that lacks a half, and never one whose halves do not match.
 
         Raises:
             DocumentIndexError: sequences were added after the last document was ended.
@@ -177,13 +184,22 @@ class IndexedDatasetBuilder:
                 "document was ended; call end_document() before finalize()"
             )
         target = get_idx_path(self._prefix) if idx_path is None else os.fspath(idx_path)
-        index = begin_write(target, self._storage_options)
         try:
-            with index:
-                self._index.write(index.file, self.dtype)
+            with contextlib.ExitStack() as files:
+                # What is entered first is published last.
+                index = files.enter_context(begin_write(target, self._storage_options))
+                checksum = self._write_index(index)
                 index.prepare()
+                beside = checksum_path(get_bin_path(self._prefix))
+                if self._checksums is not None:
+                    checksums = self._checksums.finish(checksum)
+                    side = files.enter_context(begin_write(beside, self._storage_options))
+                    for part in checksums.stored():
+                        side.file.write(part)
+                    side.prepare()
                 pending.prepare()
                 remove(target, self._storage_options)
+                remove(beside, self._storage_options)
                 pending.publish()
         finally:
             self.abort()
@@ -208,6 +224,13 @@ class IndexedDatasetBuilder:
                 self.finalize()
         finally:
             self.abort()
+
+    def _write_index(self, index: PendingFile) -> int:
+        """Write the `.idx` file; its CRC-32."""
+        counted = CountedFile(index.file)
+        with io.BufferedWriter(counted) as file:
+            self._index.write(file, self.dtype)
+        return counted.checksum
 
     def _pending(self) -> PendingFile:
         if self._bin is None:
@@ -240,3 +263,5 @@ class IndexedDatasetBuilder:
         except OSError:  # part of it may be written, so the index would no longer match
             self.abort()
             raise
+        if self._checksums is not None:
+            self._checksums.update(tokens.data)

@@ -1,11 +1,20 @@
 """Where bytes are and how they come: local files mapped or read by position, and URLs."""
 
 from coredata.storage.atomic import PendingFile, atomic_write, begin_write, remove
+from coredata.storage.block_checksums import (
+    BLOCK,
+    BlockChecksums,
+    ChecksumError,
+    ChecksumFileError,
+    GrowingChecksums,
+)
+from coredata.storage.checksum_files import checksum_path, open_checksums
+from coredata.storage.copied_object import CopiedObject, open_copied
 from coredata.storage.counters import Counters
 from coredata.storage.files import open_binary, open_text_stream, read_bytes
 from coredata.storage.local_files import MappedFile, PositionalFile
 from coredata.storage.objects import WholeObject
-from coredata.storage.options import ReadOptions, read_options
+from coredata.storage.options import ReadOptions, read_options, with_read_options
 from coredata.storage.paths import exists, expand, is_directory, is_url, join, local_path, size
 from coredata.storage.ranged import RangedObject
 from coredata.storage.reader import ByteReader
@@ -13,8 +22,14 @@ from coredata.storage.readers import open_reader
 from coredata.storage.retrying import RetryPolicy, ShortBodyError, StorageError
 
 __all__ = [
+    "BLOCK",
+    "BlockChecksums",
     "ByteReader",
+    "ChecksumError",
+    "ChecksumFileError",
+    "CopiedObject",
     "Counters",
+    "GrowingChecksums",
     "MappedFile",
     "PendingFile",
     "PositionalFile",
@@ -26,6 +41,7 @@ __all__ = [
     "WholeObject",
     "atomic_write",
     "begin_write",
+    "checksum_path",
     "exists",
     "expand",
     "is_directory",
@@ -33,10 +49,13 @@ __all__ = [
     "join",
     "local_path",
     "open_binary",
+    "open_checksums",
+    "open_copied",
     "open_reader",
     "open_text_stream",
     "read_bytes",
     "read_options",
     "remove",
     "size",
+    "with_read_options",
 ]

@@ -20,26 +20,40 @@ class CopiedObject(InMemoryReader):
 
     Each time it is opened, storage is asked whether the copy is still of the present version.
     What is in the memory of this process already (`memory://`) is not copied to disk.
+
+    Args:
+        path: any URL that fsspec knows.
+        storage_options: for fsspec, and under "coredata" `ReadOptions`.
+        checksum: CRC-32 that the bytes must have, if it is known.
     """
 
-    def __init__(self, path: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        storage_options: Mapping[str, Any] | None = None,
+        checksum: int | None = None,
+    ) -> None:
         super().__init__(path)
         self._storage_options = storage_options
+        self._checksum = checksum
 
     def _load(self) -> np.ndarray:
         if self._path.startswith(_OF_ONE_PROCESS):
             return np.frombuffer(read_bytes(self._path, self._storage_options), np.uint8)
-        return local_copies(self._storage_options).open(self._path, self._storage_options)
+        copies = local_copies(self._storage_options)
+        return copies.open(self._path, self._storage_options, self._checksum)
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return CopiedObject, (self._path, self._storage_options)
+        return CopiedObject, (self._path, self._storage_options, self._checksum)
 
 
-def open_copied(path: str, storage_options: Mapping[str, Any] | None = None) -> InMemoryReader:
+def open_copied(
+    path: str, storage_options: Mapping[str, Any] | None = None, checksum: int | None = None
+) -> InMemoryReader:
     """The reader for a file that is needed whole: mapped, from a local copy if it is a URL.
 
     The file is opened on first use, not here.
     """
     if local_path(path) is None:
-        return CopiedObject(path, storage_options)
+        return CopiedObject(path, storage_options, checksum)
     return MappedFile(path)

@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from coredata.storage.block_checksums import ChecksumError
 from coredata.storage.retrying import ShortBodyError, StorageError
 
-Meaning = Literal["again", "expired", "doubtful", "forbidden", "missing", "changed", "refused"]
+Meaning = Literal[
+    "again", "expired", "doubtful", "damaged", "forbidden", "missing", "changed", "refused"
+]
 
 _CLIENTS = (
     ("aiohttp", ("ClientError",)),
@@ -81,7 +84,7 @@ class Fault:
 
     Attributes:
         meaning: "again" may pass by itself; "expired" needs new credentials; "doubtful" may be
-            that, or may not; the others do not pass.
+            that, or may not; "damaged" bytes may come right another time; the others do not pass.
         reason: what happened, in few words.
     """
 
@@ -95,6 +98,8 @@ def understand(error: BaseException) -> Fault:
     codes = {code for link in chain if (code := _code(link))}
     statuses = {status for link in chain if (status := _status(link))}
     reason = _reason(error, statuses, codes)
+    if isinstance(error, ChecksumError):
+        return Fault("damaged", str(error))
     if codes & _EXPIRED_CODES:
         return Fault("expired", reason)
     if 412 in statuses or 416 in statuses or isinstance(error, ObjectChangedError):

@@ -29,6 +29,7 @@ import numpy as np
 
 from coredata._typing import UInt8
 from coredata.storage.atomic import atomic_write
+from coredata.storage.block_checksums import ChecksumError
 from coredata.storage.downloading import PIECE, download
 from coredata.storage.faults import ObjectChangedError
 from coredata.storage.file_lock import exclusive
@@ -37,6 +38,7 @@ from coredata.storage.options import read_options
 from coredata.storage.service import ReadService, RemoteObject, read_service
 
 _TRIES = 5
+_DAMAGED_TRIES = 3
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 _PIECE = 1 << 20
@@ -64,13 +66,22 @@ class LocalCopies:
     directory: str
 
     def open(
-        self, url: str, storage_options: Mapping[str, Any] | None = None
+        self,
+        url: str,
+        storage_options: Mapping[str, Any] | None = None,
+        checksum: int | None = None,
     ) -> UInt8[np.ndarray, " size"]:
         """The bytes of the object in its present state, mapped from a local copy.
+
+        Args:
+            url: of the object.
+            storage_options: for fsspec, and for reading.
+            checksum: CRC-32 that the bytes must have, if it is known.
 
         Raises:
             FileNotFoundError, PermissionError, StorageError: the object cannot be read.
             ObjectChangedError: it is being replaced all the time.
+            ChecksumError: bytes came three times that have another checksum.
             OSError: the directory cannot be written, or its disk is full; the text names it.
             ValueError: storage tells nothing by which a change could be seen.
         """
@@ -83,7 +94,7 @@ class LocalCopies:
                     "of it could not be recognised as stale"
                 )
             with contextlib.suppress(ObjectChangedError):
-                return _Copy(self.directory, service, what).open()
+                return _Copy(self.directory, service, what, checksum).open()
         raise ObjectChangedError(
             f"{url} was replaced {_TRIES} times while it was copied to {self.directory}; open it "
             "when it is complete"
@@ -93,8 +104,11 @@ class LocalCopies:
 class _Copy:
     """The copy of one version of one object."""
 
-    def __init__(self, directory: str, service: ReadService, what: RemoteObject) -> None:
+    def __init__(
+        self, directory: str, service: ReadService, what: RemoteObject, checksum: int | None
+    ) -> None:
         self._directory, self._service, self._what = directory, service, what
+        self._expected = checksum
         self._stem = os.path.join(directory, _digest(what.url)[:32])
         version = f"{what.facts.size} {what.facts.version}"
         self._path = f"{self._stem}-{_digest(version)[:16]}"
@@ -158,9 +172,7 @@ class _Copy:
         temporary = f"{self._stem}.{os.getpid()}.{uuid.uuid4().hex[:12]}.tmp"
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
-            checksum = 0
-            for piece in download(self._service, what, descriptor, PIECE):
-                checksum = zlib.crc32(piece, checksum)
+            checksum = self._fill(descriptor)
             os.fsync(descriptor)
             # Where requests demand the version, it was the right one all the time.
             if not what.facts.demand and (
@@ -177,6 +189,20 @@ class _Copy:
         self._note(_Record(what.url, what.facts.size, what.facts.version, checksum, seen))
         return _map(self._path)
 
+    def _fill(self, descriptor: int) -> int:
+        """Download into an open file; its checksum, which is the one expected."""
+        for _ in range(_DAMAGED_TRIES):
+            checksum = 0
+            for piece in download(self._service, self._what, descriptor, PIECE):
+                checksum = zlib.crc32(piece, checksum)
+            if self._expected in (None, checksum):
+                return checksum
+        raise ChecksumError(
+            f"{self._what.url} has the checksum {checksum:08x}, and {self._expected:08x} was "
+            f"written with it; it came so {_DAMAGED_TRIES} times: what is stored is damaged, write "
+            "it again"
+        )
+
     def _note(self, record: _Record) -> None:
         with atomic_write(f"{self._path}.json") as file:
             file.write(json.dumps(dataclasses.asdict(record), indent=1).encode())
@@ -190,7 +216,9 @@ class _Copy:
             return None
         what = self._what
         expected = (what.url, what.facts.size, what.facts.version)
-        return record if (record.url, record.size, record.version) == expected else None
+        if (record.url, record.size, record.version) != expected:
+            return None
+        return record if self._expected in (None, record.checksum) else None
 
     def _sweep(self) -> None:
         """Remove what processes that died while they downloaded have left."""

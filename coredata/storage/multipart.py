@@ -42,6 +42,8 @@ class MultipartUpload(io.RawIOBase):
         first_part: bytes in the first parts; at least 5 MiB for S3.
     """
 
+    mode = "wb"
+
     def __init__(
         self,
         url: str,
@@ -49,7 +51,7 @@ class MultipartUpload(io.RawIOBase):
         first_part: int = FIRST_PART,
     ) -> None:
         super().__init__()
-        self._url = url
+        self._url = self.name = url
         self._storage_options = storage_options
         self._first_part = first_part
         self._options = read_options(storage_options)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
 
+from coredata.storage.block_checksums import BlockChecksums
 from coredata.storage.connection import Connection, ObjectFacts, same_system
 from coredata.storage.counters import Tally
 from coredata.storage.options import ReadOptions, file_system_options
@@ -20,6 +21,7 @@ class RemoteObject:
     url: str
     facts: ObjectFacts
     storage_options: Mapping[str, Any] | None = field(compare=False)
+    checksums: BlockChecksums | None = field(default=None, compare=False)
 
 
 @final
@@ -54,7 +56,10 @@ class ObjectRequests:
 
         def attempt() -> bytes:
             self._tally.add(requests=1)
-            return connection.fetch(what.url, what.facts, start, stop)
+            body = connection.fetch(what.url, what.facts, start, stop)
+            if what.checksums is not None:
+                what.checksums.check(what.url, start, body)
+            return body
 
         data = self._retried(f"bytes {start} … {stop - 1} of {what.url}", connection, attempt)
         self._tally.add(bytes_fetched=len(data))

@@ -1,8 +1,11 @@
 """How files behind URLs are read: sizes, limits and times, beside the options of fsspec."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+from coredata.storage.block_checksums import BLOCK
 
 OPTIONS_KEY = "coredata"
 """Where `ReadOptions` stand in storage options; everything else there goes to fsspec."""
@@ -63,9 +66,14 @@ class ReadOptions:
     block: int = 256 * _KIB
     """Bytes in a block on `disk`; with a disk, whole blocks are fetched."""
 
-    copies: str | None = None
+    copies: str | None = field(default=None, compare=False)
     """A local directory for whole copies of `.idx` files, shared by all processes of the host.
     None: the environment variable COREDATA_CACHE, or `coredata` in the user's cache directory."""
+
+    checksums: bool = False
+    """Compare everything that is fetched of a token file with the checksums in the `.crc` file
+    beside it, which must be there (`write_block_checksums`). Requests then begin and end at
+    multiples of 2 KiB."""
 
     def __post_init__(self) -> None:
         """Check all fields."""
@@ -89,8 +97,8 @@ class ReadOptions:
 
     @property
     def unit(self) -> int:
-        """Requests begin and end at multiples of so many bytes: blocks if they are kept on disk."""
-        return 1 if self.disk is None else self.block
+        """Requests begin and end at multiples of so many bytes: blocks on disk, or of checksums."""
+        return math.lcm(1 if self.disk is None else self.block, BLOCK if self.checksums else 1)
 
 
 _LEAST_SHARE = _MIB
@@ -135,13 +143,19 @@ def read_options(storage_options: Mapping[str, Any] | None) -> ReadOptions:
             f'storage_options["{OPTIONS_KEY}"]: got {given!r}, need ReadOptions or a mapping of '
             'its fields, such as {"memory": 268435456}'
         )
-    known = [field.name for field in fields(ReadOptions)]
+    known = [one.name for one in fields(ReadOptions)]
     for name in given:
         if name not in known:
             raise ValueError(
                 f'storage_options["{OPTIONS_KEY}"] has {name!r}; it may have {", ".join(known)}'
             )
     return ReadOptions(**given)
+
+
+def with_read_options(storage_options: Mapping[str, Any] | None, **changes: Any) -> dict[str, Any]:
+    """Storage options in which some options for reading are others."""
+    changed = replace(read_options(storage_options), **changes)
+    return {**(storage_options or {}), OPTIONS_KEY: changed}
 
 
 def file_system_options(storage_options: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """Readers of objects by ranges, through what the process keeps of all of them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 
 from coredata._typing import Int64, UInt8
+from coredata.storage.block_checksums import BlockChecksums
+from coredata.storage.checksum_files import open_checksums
 from coredata.storage.options import read_options
 from coredata.storage.reader import ByteReader, check_out, check_range
 from coredata.storage.service import Counters, ReadService, RemoteObject, read_service
@@ -48,6 +51,11 @@ class RangedObject(ByteReader):
     def size(self) -> int:
         """Size of the object in bytes."""
         return self._open().facts.size
+
+    @property
+    def checksums(self) -> BlockChecksums | None:
+        """The checksums that what is fetched is compared with; None if that is not asked for."""
+        return self._open().checksums
 
     @property
     def counters(self) -> Counters:
@@ -122,7 +130,11 @@ class RangedObject(ByteReader):
 
     def _open(self) -> RemoteObject:
         if self._object is None:
-            self._object = self._service().open(self._path, self._storage_options)
+            found = self._service().open(self._path, self._storage_options)
+            if self._options.checksums and self._path.endswith(".bin"):
+                checksums = open_checksums(self._path, found.facts.size, self._storage_options)
+                found = replace(found, checksums=checksums)
+            self._object = found
         return self._object
 
     def _follow(self, service: ReadService, found: RemoteObject, offset: int, length: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from coredata.storage.block_checksums import ChecksumError
 from coredata.storage.faults import (
     Fault,
     ObjectChangedError,
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 10.0
+_DAMAGED_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,11 @@ class Retry:
             FileNotFoundError: there is no such object.
             PermissionError: the credentials do not allow it, or have expired.
             ObjectChangedError: it is not the object that was opened.
+            ChecksumError: bytes came three times that are not those that were written.
             StorageError: anything else that does not pass, or did not before the deadline.
         """
         begun = self.clock()
-        tries, doubts = 0, 0
+        tries, doubts, damaged = 0, 0, 0
         while True:
             try:
                 return attempt()
@@ -69,7 +72,9 @@ class Retry:
                 tries += 1
                 fault = understand(error)
                 doubts += fault.meaning == "doubtful"
-                last = fault.meaning not in ("again", "expired") and doubts != 1
+                damaged += fault.meaning == "damaged"
+                passing = fault.meaning in ("again", "expired", "damaged") or doubts == 1
+                last = not passing or damaged == _DAMAGED_TRIES
                 pause = min(_FIRST_PAUSE * 2.0 ** min(tries - 1, 20), _LONGEST_PAUSE)
                 pause *= 0.5 + 0.5 * self.jitter()
                 spent = self.clock() - begun
@@ -93,6 +98,11 @@ def _given_up(what: str, fault: Fault, tries: int, spent: float) -> OSError:
         return ObjectChangedError(
             f"{what}: the object has changed since it was opened: {fault.reason}. Data must not "
             "change during a run; start again with the new object, or bring back the old one"
+        )
+    if fault.meaning == "damaged":
+        return ChecksumError(
+            f"{what}: {fault.reason}, {tries} times: what is stored is damaged. Write it again, or "
+            "copy it again from where it is sound"
         )
     if fault.meaning == "expired":
         return PermissionError(
