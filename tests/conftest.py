@@ -30,6 +30,12 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _copies_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Copies of remote files go here, in child processes too, and not to the user's cache."""
+    os.environ["COREDATA_CACHE"] = str(tmp_path_factory.mktemp("copies"))
+
+
 @pytest.fixture(scope="session")
 def s3_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """An S3 server on loopback (JuiceFS's gateway); gives the environment that clients need."""

@@ -60,7 +60,7 @@ def test_without_the_option_there_is_no_side_file_and_an_old_one_goes(prefix, tm
     write(prefix, checksums=False)
     assert sorted(os.listdir(tmp_path)) == ["x.bin", "x.idx"]
     with pytest.raises(
-        FileNotFoundError, match=r"x\.crc does not exist, and checksums of .*x\.bin"
+        ChecksumFileError, match=r"x\.crc does not exist, and checksums of .*x\.bin"
     ):
         verify_block_checksums(prefix)
 
