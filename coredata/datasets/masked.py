@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coredata._typing import Integer, Shaped
+from coredata._typing import Int64, Integer, Shaped
 from coredata.datasets.batch_memory import allocate
 from coredata.datasets.identity import (
     KEY_CONFIG_ATTRIBUTES,
@@ -24,8 +24,13 @@ from coredata.datasets.masked_config import (
 )
 from coredata.datasets.masked_ids import vocabulary
 from coredata.datasets.masked_index import SentenceMapHolder, SentenceMapPlan
-from coredata.datasets.masked_read import SentenceSource, read_sentences
-from coredata.datasets.protocol import Batch, Sample
+from coredata.datasets.masked_read import (
+    SentenceSource,
+    SentenceSpans,
+    read_sentences,
+    sentence_spans,
+)
+from coredata.datasets.protocol import Batch, Sample, SpansLookAhead
 from coredata.datasets.sample_numbers import SampleNumbers, sample_number, sample_numbers
 from coredata.datasets.special_ids import special_ids
 from coredata.formats import IndexedDataset
@@ -159,6 +164,17 @@ class MaskedWordPieceDataset(ABC):
         """
         return self._read(sample_numbers(indices, len(self), self.name))
 
+    def prefetch(self, indices: Shaped[np.ndarray, " batch"] | Sequence[int]) -> None:
+        """Begin to fetch samples that will be read soon, where that is of use (see `LooksAhead`).
+
+        Raises:
+            IndexError: a sample that does not exist.
+        """
+        source = self.dataset
+        if isinstance(source, SpansLookAhead) and source.looks_ahead():
+            spans = self._spans(sample_numbers(indices, len(self), self.name).samples)
+            source.prefetch(spans.sequences, np.zeros_like(spans.sequences), spans.lengths)
+
     def fingerprint(self) -> Mapping[str, Any]:
         """What decides which tokens make sample k, of the data and of the settings.
 
@@ -213,21 +229,19 @@ class MaskedWordPieceDataset(ABC):
 
     def _read(self, numbers: SampleNumbers) -> Batch:
         try:
-            samples = read_sentences(
-                self.dataset,
-                self.sample_index,
-                numbers.samples,
-                self.config.random_seed,
-                self._sentence_settings().max_length,
-                self._reads_only_target(),
-            )
-            batch = self._make(samples)
+            spans = self._spans(numbers.samples)
+            seed = self.config.random_seed
+            batch = self._make(read_sentences(self.dataset, spans, numbers.samples, seed))
         except (IndexError, ValueError, OSError) as error:
             error.add_note(f"while reading samples {numbers.samples} of {self.name}")
             raise
         if numbers.padding is not None:
             batch["loss_mask"][numbers.padding] = 0
         return batch
+
+    def _spans(self, samples: Int64[np.ndarray, " batch"]) -> SentenceSpans:
+        longest, only_target = self._sentence_settings().max_length, self._reads_only_target()
+        return sentence_spans(self.dataset, self.sample_index, samples, longest, only_target)
 
     def _identifiers(self) -> dict[str, Any]:
         """The reference's keys, then what it does not have where that is set."""

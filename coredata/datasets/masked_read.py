@@ -1,6 +1,7 @@
 """Reading the sentences of samples."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -43,17 +44,35 @@ class SentenceSource(Protocol):
         ...
 
 
-def read_sentences(
+@dataclass(frozen=True, eq=False)
+class SentenceSpans:
+    """Where the sentences of samples are.
+
+    Attributes:
+        sequences: number of each sentence.
+        lengths: tokens of each that are read, from its start.
+        targets: length in tokens of each sample.
+        row_splits: sentences of sample k are those from row_splits[k] up to row_splits[k + 1].
+        whole: tokens of each sample if nothing were left out.
+    """
+
+    sequences: Int64[np.ndarray, " sentences"]
+    lengths: Int64[np.ndarray, " sentences"]
+    targets: Int64[np.ndarray, " batch"]
+    row_splits: Int64[np.ndarray, " batch+1"]
+    whole: Int64[np.ndarray, " batch"]
+
+
+def sentence_spans(
     source: SentenceSource,
     sample_index: Integer[np.ndarray, "samples 3"],
     numbers: Int64[np.ndarray, " batch"],
-    random_seed: int,
     max_length: int,
     only_target: bool,
-) -> SampleSentences:
-    """The sentences of the samples `numbers`, in one call to the source.
+) -> SentenceSpans:
+    """The sentences of the samples `numbers`.
 
-    With `only_target`, no token of a sample is read beyond its target length.
+    With `only_target`, no token of a sample is counted in beyond its target length.
 
     Raises:
         ValueError: a row of the map that does not fit the source or `max_length`.
@@ -77,12 +96,34 @@ def read_sentences(
     lengths = source.sequence_lengths[sequences].astype(np.int64)
     ends = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
-    whole = ends[row_splits[1:]] - ends[row_splits[:-1]]
+    begins = ends[row_splits[:-1]]
+    whole = ends[row_splits[1:]] - begins
     if only_target:
-        room = np.repeat(targets + ends[row_splits[:-1]], counts) - ends[:-1]
-        lengths = np.clip(room, 0, lengths)
-        np.cumsum(lengths, out=ends[1:])
-    tokens = np.empty(int(ends[-1]), np.int64)
-    source.read_into(sequences, np.zeros_like(sequences), lengths, tokens, ends[:-1])
-    seeds = (random_seed + numbers) % 2**32
-    return SampleSentences(tokens, lengths, targets, row_splits, whole, seeds, numbers)
+        lengths = np.clip(np.repeat(targets + begins, counts) - ends[:-1], 0, lengths)
+    return SentenceSpans(sequences, lengths, targets, row_splits, whole)
+
+
+def read_sentences(
+    source: SentenceSource,
+    spans: SentenceSpans,
+    numbers: Int64[np.ndarray, " batch"],
+    random_seed: int,
+) -> SampleSentences:
+    """Read the sentences of the samples `numbers`, in one call to the source.
+
+    Raises:
+        IndexError, ValueError, OSError: as the source does.
+    """
+    ends = np.cumsum(spans.lengths)
+    tokens = np.empty(int(ends[-1]) if ends.size else 0, np.int64)
+    offsets = np.zeros_like(spans.sequences)
+    source.read_into(spans.sequences, offsets, spans.lengths, tokens, ends - spans.lengths)
+    return SampleSentences(
+        tokens=tokens,
+        lengths=spans.lengths,
+        targets=spans.targets,
+        row_splits=spans.row_splits,
+        whole=spans.whole,
+        seeds=(random_seed + numbers) % 2**32,
+        numbers=numbers,
+    )

@@ -171,6 +171,51 @@ def test_fingerprints_tell_what_decides_samples(which, prefix):
         assert of(**changes) != own, changes
 
 
+class Recording:
+    """A source that notes which spans it is asked to fetch and to read."""
+
+    def __init__(self, source, useful=True):
+        self.source, self.useful = source, useful
+        self.sequence_lengths = source.sequence_lengths
+        self.document_indices = source.document_indices
+        self.fetched, self.read = [], []
+
+    def __len__(self):
+        return len(self.source)
+
+    def looks_ahead(self):
+        return self.useful
+
+    def prefetch(self, sequences, offsets, lengths):
+        self.fetched += zip(sequences.tolist(), offsets.tolist(), lengths.tolist(), strict=True)
+
+    def read_into(self, sequences, offsets, lengths, out, out_offsets):
+        self.read += zip(sequences.tolist(), offsets.tolist(), lengths.tolist(), strict=True)
+        self.source.read_into(sequences, offsets, lengths, out, out_offsets)
+
+    def identity(self):
+        return self.source.identity()
+
+
+@BOTH
+def test_samples_to_come_are_told_to_the_source(which, prefix):
+    made = masked_datasets(prefix, 5, 60)[which]
+    arguments = (prefix, made.indices, 60, Split.train, made.config)
+    source = Recording(made.dataset)
+    dataset = type(made)(source, *arguments)
+    dataset.prefetch(np.array([3, 0, 7, -1]))
+    assert not source.read
+    dataset.get_batch(np.array([3, 0, 7, -1]))
+    assert source.fetched == source.read
+    assert len(source.read) > 4
+    # T5 reads no token beyond the target, BERT whole sentences.
+    whole = [length == source.sequence_lengths[sequence] for sequence, _, length in source.read]
+    assert all(whole) or which == 1
+    local = Recording(made.dataset, useful=False)
+    type(made)(local, *arguments).prefetch([3, 0, 7])
+    assert not local.fetched
+
+
 def write_words(prefix, sentences):
     with IndexedDatasetBuilder(prefix, np.uint16) as builder:
         flat = np.concatenate(sentences)
