@@ -66,7 +66,8 @@ class Loader(Iterator[BatchT], ABC):
         """
         if self._closed:
             raise RuntimeError(
-                f"this {type(self).__name__} is closed (at consumed_samples={self._consumed}). "
+                f"this {type(self).__name__} is closed (at consumed_samples="
+                f"{self.consumed_samples}). "
                 "Make another one, and load this one's state_dict() into it to go on from here"
             )
         with ExitStack() as failure:
@@ -83,6 +84,9 @@ class Loader(Iterator[BatchT], ABC):
             ValueError: the sampler cannot stand there; it says why.
             RuntimeError: the loader is closed.
         """
+        self._seek(consumed_samples)
+
+    def _seek(self, consumed_samples: int) -> None:
         if self._closed:
             raise RuntimeError(
                 f"this {type(self).__name__} is closed, so its position cannot be changed. Make "
@@ -94,7 +98,7 @@ class Loader(Iterator[BatchT], ABC):
 
     def rewind(self) -> None:
         """Go back to where the sampler it was made with starts."""
-        self.seek(self.sampler.consumed_samples)
+        self._seek(self.sampler.consumed_samples)
 
     def state_dict(self) -> dict[str, Any]:
         """The position, as a small dict of JSON values: version, consumed samples, fingerprint.

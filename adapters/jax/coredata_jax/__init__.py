@@ -4,6 +4,14 @@ import coredata_jax._require  # noqa: F401
 from coredata_jax.agreement import PlanMismatchError, check_same_plan
 from coredata_jax.batches import ShardedBatches
 from coredata_jax.layout import BatchLayout, DeviceShare
+from coredata_jax.packed import PackedBatches
+from coredata_jax.packed_plans import Plans, ReadWindows, Windows
+from coredata_jax.packed_rows import PackedRows
+from coredata_jax.packed_sampler import RowSampler
+from coredata_jax.packed import PackedBatches
+from coredata_jax.packed_plans import Plans, ReadWindows, Windows
+from coredata_jax.packed_rows import PackedRows
+from coredata_jax.packed_sampler import RowSampler
 from coredata_jax.ranks import JaxRanks
 from coredata_jax.sequence_order import SequenceOrder, load_balanced_order
 from coredata_jax.sharded import SEQUENCE_FIELDS, ShardedLoader
@@ -13,10 +21,22 @@ __all__ = [
     "BatchLayout",
     "DeviceShare",
     "JaxRanks",
+    "PackedBatches",
+    "PackedRows",
+    "PackedBatches",
+    "PackedRows",
     "PlanMismatchError",
+    "Plans",
+    "ReadWindows",
+    "RowSampler",
+    "Plans",
+    "ReadWindows",
+    "RowSampler",
     "SequenceOrder",
     "ShardedBatches",
     "ShardedLoader",
+    "Windows",
+    "Windows",
     "check_same_plan",
     "load_balanced_order",
 ]

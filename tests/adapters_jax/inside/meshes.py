@@ -1,5 +1,7 @@
 """What the tests here share: meshes, datasets, and the batches of the numpy loader."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -46,6 +48,27 @@ class Watched:
 
     def fingerprint(self):
         return self.source.fingerprint()
+
+
+@dataclass
+class Told:
+    """Ranks whose other processes hold the given plans."""
+
+    plans: list[dict]
+    gathered: int = 0
+    rank: int = 0
+    node_rank: int = 0
+    builds: bool = True
+
+    @property
+    def world_size(self) -> int:
+        return len(self.plans)
+
+    def all_gather(self, message: str) -> list[str]:
+        self.gathered += 1
+        texts = [json.dumps(plan, sort_keys=True) for plan in self.plans]
+        digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+        return digests if self.gathered == 1 else texts
 
 
 def numpy_loader(dataset: Dataset, size: Any, start: int = 0, drop_last: bool = True):

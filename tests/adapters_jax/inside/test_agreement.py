@@ -1,38 +1,13 @@
 """Which process differs, and in what, without starting one."""
 
-import hashlib
-import json
-from dataclasses import dataclass
-
 import pytest
 from coredata_jax import JaxRanks, PlanMismatchError, ShardedBatches, check_same_plan
-from meshes import mesh_of
+from meshes import Told, mesh_of
 
 from coredata.datasets.ranks import SingleProcess
 from coredata.testing import numbered_dataset
 
 MESH = mesh_of(data=4, model=2)
-
-
-@dataclass
-class Told:
-    """Ranks whose other processes hold the given plans."""
-
-    plans: list[dict]
-    gathered: int = 0
-    rank: int = 0
-    node_rank: int = 0
-    builds: bool = True
-
-    @property
-    def world_size(self) -> int:
-        return len(self.plans)
-
-    def all_gather(self, message: str) -> list[str]:
-        self.gathered += 1
-        texts = [json.dumps(plan, sort_keys=True) for plan in self.plans]
-        digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-        return digests if self.gathered == 1 else texts
 
 
 def run_of(**options) -> ShardedBatches:

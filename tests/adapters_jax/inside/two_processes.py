@@ -12,9 +12,16 @@ install_import_hook(["coredata", "coredata_jax"], "beartype.beartype")
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
-from coredata_jax import JaxRanks, PlanMismatchError, ShardedBatches, check_same_plan  # noqa: E402
+from coredata_jax import (  # noqa: E402
+    JaxRanks,
+    PackedBatches,
+    PlanMismatchError,
+    ShardedBatches,
+    check_same_plan,
+)
 from jax.sharding import Mesh  # noqa: E402
 from meshes import Watched, numpy_batches, numpy_loader  # noqa: E402
+from ragged import by_hand, ragged  # noqa: E402
 
 from coredata.datasets import (  # noqa: E402
     BlendedMegatronDatasetBuilder,
@@ -24,6 +31,7 @@ from coredata.datasets import (  # noqa: E402
 from coredata.datasets.ranks import Ranks  # noqa: E402
 from coredata.testing import numbered_dataset  # noqa: E402
 from coredata.text import NullTokenizer  # noqa: E402
+from coredata.varlen import PackWindows  # noqa: E402
 
 SIZE, STEPS = 8, 6
 
@@ -86,6 +94,29 @@ def check_agreement(ranks: JaxRanks, process: int) -> None:
         check_same_plan(batches, ranks)
 
 
+def check_packed(ranks: JaxRanks, process: int) -> None:
+    """Each process reads the samples of its own rows alone, and holds what is laid out by hand."""
+    lengths = np.array(ragged(3).padded)
+    plans = [plan for plan, _ in PackWindows(lengths, 16, 10, max_segments=4).batches(SIZE)]
+    for case in (GRID[0], GRID[3]):
+        axes, data_axes, sequence_axis, balanced, _, rows = case
+        mesh = Mesh(np.array(jax.devices()).reshape(tuple(axes.values())), tuple(axes))
+        watched = ragged(3)
+        options = {"max_segments": 4, "lengths": lengths, "window": 10, "drop_last": False}
+        options |= {"load_balanced": balanced, "prefetch": 0, "device_prefetch": 0}
+        with PackedBatches(watched, SIZE, 16, mesh, data_axes, sequence_axis, **options) as batches:
+            check_same_plan(batches, ranks)
+            columns = batches.sequence_order(16).positions
+            for plan, batch in zip(plans, batches, strict=True):
+                wanted = by_hand(ragged(3), plan, 4)
+                for name, array in batch.items():
+                    whole = wanted[name] if name.startswith("cu") else wanted[name][:, columns]
+                    for shard in array.addressable_shards:
+                        np.testing.assert_array_equal(np.asarray(shard.data), whole[shard.index])
+        mine = [plan.take(np.array(rows[process])).segments.samples for plan in plans]
+        assert watched.reads == [n for samples in mine for n in sorted(samples.tolist())]
+
+
 def main() -> None:
     process, port, directory = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=process)
@@ -109,6 +140,7 @@ def main() -> None:
     ).build()
     check_grid(gpt, process)
     check_agreement(ranks, process)
+    check_packed(ranks, process)
     (directory / f"done-{process}.json").write_text(json.dumps("done"))
 
 
