@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, final, runtime_checkable
 
+import numpy as np
+
+from coredata._typing import Int64
 from coredata.datasets.identity import describe
 from coredata.datasets.index_cache import IndexCache
 from coredata.datasets.sft_config import SFTDatasetConfig
@@ -104,6 +107,10 @@ class Conversations:
             return raw_messages(found) if self._keep_turns else convert_row(found, self.schema)
         except ValueError as error:
             raise RowError(f"{self.rows.where(row)}: {error}") from error
+
+    def prefetch(self, rows: Int64[np.ndarray, " rows"]) -> None:
+        """Begin to fetch rows that will be read soon, where that is of use."""
+        self.rows.prefetch(rows)
 
     def where(self, row: int) -> str:
         """File, and line or row number."""

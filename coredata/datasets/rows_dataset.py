@@ -16,7 +16,7 @@ from coredata.datasets.identity import (
     pack_documents,
     unpack_documents,
 )
-from coredata.datasets.protocol import Batch, Sample
+from coredata.datasets.protocol import Batch, LooksAhead, Sample
 from coredata.datasets.rows_batch import stack_samples
 from coredata.datasets.rows_loss import LossCounts, LossTally
 from coredata.datasets.sample_numbers import SampleNumbers, sample_number, sample_numbers
@@ -128,7 +128,19 @@ class RowDataset(ABC):
         if len(numbers.samples) == 0:
             one = stack_samples([self._make(0)[0]], self.ragged)
             return {field: values[:0] for field, values in one.items()}
+        self.prefetch(indices)  # together, where they have to be fetched
         return stack_samples(self._read(numbers), self.ragged)
+
+    def prefetch(self, indices: Shaped[np.ndarray, " batch"] | Sequence[int]) -> None:
+        """Begin to fetch the rows of samples that will be read soon (see `LooksAhead`).
+
+        Raises:
+            IndexError: a sample that does not exist.
+        """
+        if isinstance(self.dataset, LooksAhead) and len(self.indices):
+            samples = sample_numbers(indices, len(self), self.name).samples
+            rows = self.indices[samples % len(self.indices)]
+            self.dataset.prefetch(np.asarray(rows, np.int64))
 
     def loss_facts(self, sample: int) -> LossFacts:
         """What one sample bears of loss; it is made for it, but `loss_counts` stays as it is.

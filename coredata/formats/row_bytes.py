@@ -1,4 +1,4 @@
-"""Ranges of bytes of a file of lines: from the file, from behind a URL, or decompressed."""
+"""Ranges of bytes of a file of lines: local, behind a URL, or decompressed."""
 
 import os
 import tempfile
@@ -7,7 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, BinaryIO, final
 
-from coredata.storage import is_url, local_path, open_reader
+import numpy as np
+
+from coredata._typing import Int64
+from coredata.storage import ByteReader, is_url, local_path, open_reader
 from coredata.storage.remote import filesystem
 
 
@@ -18,41 +21,38 @@ class RowBytes(ABC):
     def read(self, offset: int, length: int) -> bytes:
         """Up to `length` bytes from `offset` on; fewer where the file ends."""
 
+    def prefetch(
+        self, offsets: Int64[np.ndarray, " ranges"], lengths: Int64[np.ndarray, " ranges"]
+    ) -> None:
+        """Begin to fetch ranges that will be read soon, where that is of use."""
+        return None
+
 
 def file_bytes(
     path: str, *, mmap: bool = True, storage_options: Mapping[str, Any] | None = None
 ) -> RowBytes:
-    """Ranges of a plain file: mapped or read by position if local, asked for one by one if not."""
-    if local_path(path) is None:
-        return RemoteRanges(path, storage_options)
-    return LocalRanges(path, mmap)
+    """Ranges of a plain file: mapped or read by position if local, fetched if not."""
+    return FileRanges(open_reader(path, mmap=mmap, storage_options=storage_options))
 
 
 @final
-class LocalRanges(RowBytes):
-    """Ranges of a local file."""
+class FileRanges(RowBytes):
+    """Ranges of a file that is not compressed."""
 
-    def __init__(self, path: str, mmap: bool = True) -> None:
-        self._reader = open_reader(path, mmap=mmap)
+    def __init__(self, reader: ByteReader) -> None:
+        self._reader = reader
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of the file."""
         length = min(length, self._reader.size - offset)
         return bytes(self._reader.read(offset, length)) if length > 0 else b""
 
-
-@final
-class RemoteRanges(RowBytes):
-    """Ranges of a file behind a URL, one request each."""
-
-    def __init__(self, url: str, storage_options: Mapping[str, Any] | None = None) -> None:
-        self._url = url
-        self._storage_options = storage_options
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Bytes of the object."""
-        remote, key = filesystem(self._url, self._storage_options)
-        return bytes(remote.cat_file(key, start=offset, end=offset + length))
+    def prefetch(
+        self, offsets: Int64[np.ndarray, " ranges"], lengths: Int64[np.ndarray, " ranges"]
+    ) -> None:
+        """Tell the reader."""
+        if self._reader.looks_ahead():
+            self._reader.prefetch(offsets, lengths)
 
 
 @final

@@ -6,6 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
+from coredata._typing import Int64
+
 Row = dict[str, Any]
 """Column -> value. A row may lack columns that other rows have."""
 
@@ -39,6 +41,14 @@ class RowSource(ABC):
             IndexError: there is no such row.
             RowError: it cannot be read; the text names file, row and reason.
         """
+
+    def prefetch(self, rows: Int64[np.ndarray, " rows"]) -> None:
+        """Begin to fetch rows that will be read soon, where that is of use; others are left out.
+
+        Raises:
+            OSError: the file cannot be opened; reading a row would say so too.
+        """
+        return None
 
     @abstractmethod
     def where(self, row: int) -> str:
@@ -93,6 +103,14 @@ class JoinedRows(RowSource):
     def __getitem__(self, row: int) -> Row:
         source, within = self._find(row)
         return source[within]
+
+    def prefetch(self, rows: Int64[np.ndarray, " rows"]) -> None:
+        """Tell each source of its rows."""
+        known = rows[(rows >= 0) & (rows < len(self))]
+        sources = np.searchsorted(self._ends, known, side="right")
+        for number in np.unique(sources).tolist():
+            before = int(self._ends[number - 1]) if number else 0
+            self._sources[number].prefetch(known[sources == number] - before)
 
     def where(self, row: int) -> str:
         """File and line or row number."""

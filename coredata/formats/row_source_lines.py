@@ -4,12 +4,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
+import numpy as np
+
+from coredata._typing import Int64
 from coredata.formats.json_lines import Line, parse_object
 from coredata.formats.row_bytes import RowBytes, Spool, file_bytes
 from coredata.formats.row_index import LineIndex, index_lines
 from coredata.formats.row_source import Row, RowSource, check_row
 from coredata.formats.rows import RowError
 from coredata.formats.rows_streams import is_compressed
+from coredata.storage import local_path
 
 
 @final
@@ -81,6 +85,15 @@ class JsonLinesSource(RowSource):
                 f"{self.where(row)}: {error}. It was another row when the file was indexed; do "
                 "not change files that are in use"
             ) from error
+
+    def prefetch(self, rows: Int64[np.ndarray, " rows"]) -> None:
+        """Begin to fetch the lines of rows that will be read soon, if the file is behind a URL."""
+        if local_path(self.path) is None and not is_compressed(self.path):
+            index = self.index
+            known = rows[(rows >= 0) & (rows < len(index))]
+            starts = np.asarray(index.starts)[known]
+            ends = index.ends[known] if index.is_array else index.starts[known + 1]
+            self._opened().prefetch(starts, ends - starts)
 
     def where(self, row: int) -> str:
         """File and line number (in a JSON array, number of the element), counted from 1."""

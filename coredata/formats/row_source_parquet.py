@@ -10,18 +10,31 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from coredata._typing import Int64
 from coredata.formats.row_source import Row, RowSource, check_row
 from coredata.formats.rows import DamagedFileError, RowError
-from coredata.storage import open_binary
+from coredata.storage import local_path, open_reader
+from coredata.storage.byte_stream import ReaderFile
 
 _BUFFER = 1 << 20
 _GROUPS = 4
 
 
 class _Layout(NamedTuple):
+    """What the end of the file says.
+
+    Attributes:
+        ends: number of the row behind each row group.
+        columns: the columns to read, sorted.
+        bytes: stored bytes of all columns.
+        chunks: int64 (groups, leaves, 2): begin and length of the chunk of each leaf of these
+            columns.
+    """
+
     ends: np.ndarray
     columns: tuple[str, ...]
     bytes: int
+    chunks: np.ndarray
 
 
 @final
@@ -54,6 +67,7 @@ class ParquetSource(RowSource):
         self._storage_options = storage_options
         self._lock = threading.Lock()
         self._process = os.getpid()
+        self._reader = open_reader(path, mmap=False, storage_options=storage_options)
         self._file: Any = None
         self._tables: OrderedDict[int, Any] = OrderedDict()
         _ = self._layout
@@ -84,6 +98,17 @@ class ParquetSource(RowSource):
                 f"{self.where(row)}: not UTF-8: byte 0x{error.object[error.start]:02x}, "
                 f"{error.start} bytes into a text ({error.reason}). Mend or remove the row"
             ) from error
+
+    def prefetch(self, rows: Int64[np.ndarray, " rows"]) -> None:
+        """Begin to fetch the row groups of rows that will be read soon, if behind a URL."""
+        if local_path(self.path) is not None:
+            return
+        known = rows[(rows >= 0) & (rows < len(self))]
+        groups = np.unique(np.searchsorted(self._layout.ends, known, side="right"))
+        with self._lock:
+            missing = [group for group in groups.tolist() if group not in self._tables]
+        chunks = self._layout.chunks[missing].reshape(-1, 2)
+        self._reader.prefetch(chunks[:, 0].copy(), chunks[:, 1].copy())
 
     def where(self, row: int) -> str:
         """File and row number, from 0."""
@@ -119,6 +144,7 @@ class ParquetSource(RowSource):
             np.cumsum([group.num_rows for group in groups], dtype=np.int64),
             tuple(sorted(names)),
             sum(group.total_byte_size for group in groups),
+            _chunks(groups, names),
         )
 
     def _table(self, group: int) -> Any:
@@ -149,7 +175,7 @@ class ParquetSource(RowSource):
             raise ModuleNotFoundError(
                 f"reading {self.path} needs the package pyarrow; pip install 'coredata[parquet]'"
             ) from error
-        stream = open_binary(self.path, self._storage_options)
+        stream = ReaderFile(self._reader)
         try:
             self._file = pyarrow.parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
         except (pyarrow.ArrowException, OSError) as error:
@@ -167,6 +193,22 @@ class ParquetSource(RowSource):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _opened_again, (self.path, self._wanted, self._groups, self._storage_options)
+
+
+def _chunks(groups: Sequence[Any], names: Sequence[str]) -> np.ndarray:
+    """Where the chunks of the columns lie, by row group: begin and length."""
+    leaves = [
+        leaf
+        for leaf in range(groups[0].num_columns if groups else 0)
+        if groups[0].column(leaf).path_in_schema.split(".")[0] in names
+    ]
+    chunks = np.empty((len(groups), len(leaves), 2), np.int64)
+    for i, group in enumerate(groups):
+        for j, leaf in enumerate(leaves):
+            chunk = group.column(leaf)
+            begins = [chunk.data_page_offset, chunk.dictionary_page_offset or 0]
+            chunks[i, j] = min(begin for begin in begins if begin), chunk.total_compressed_size
+    return chunks
 
 
 def _opened_again(
