@@ -12,66 +12,29 @@ each of n samples costs n × D. Three observations make it cheap, and change no 
   between its values at the block's two ends. A winner among the gathered lines that is above the
   chord is the winner among all. Where it is not above, all lines are asked, for that one step.
 
-A block of gathered lines is thinned once more in the same way, so a step costs about D^(1/3)
-comparisons. The cut is steered towards a wanted number of lines; it affects the speed alone.
+A block of gathered lines is thinned once more in the same way, to a window of 32 lines that are
+asked all at once. The cut is steered towards a wanted number of lines; it affects the speed alone.
 
 Errors differ between members of a line by whole numbers, which doubles resolve up to 2^52 samples.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from coredata._kernel import kernel
+from coredata.blending.lanes import DRAWN, LANES, WEIGHT, draw_some, find_largest, lowest_bit
+from coredata.blending.lines import advance, gather, hand_back, largest
 
+Level = tuple[int, int, int]
+"""How lines are thinned: the steps of a block, and lines to gather, about and at most."""
 
-class Lines(NamedTuple):
-    """Error lines, `weight × T − drawn`, in arrays of one length.
-
-    A spent line has drawn = infinity, so that it is never the largest.
-    """
-
-    weight: np.ndarray
-    """float64."""
-    drawn: np.ndarray
-    """float64: samples drawn from the dataset whose turn it is."""
-    head: np.ndarray
-    """int64: the number of that dataset."""
-    origin: np.ndarray
-    """int64: which line of the level above this is."""
-
-
-class Members(NamedTuple):
-    """The datasets of each line, in the order of their numbers.
-
-    Those of line g are `order[begin[g] : begin[g] + turns[g]]`.
-    """
-
-    order: np.ndarray
-    begin: np.ndarray
-    turns: np.ndarray
-    limit: np.ndarray
-    """float64: samples that each dataset of a line has to give; infinity for no limit."""
+_LOWEST = -1e300
+"""Below the error of any line that is not spent."""
 
 
 @kernel
 def step_of(t):
     """T of sample t."""
     return np.float64(max(t, 1))
-
-
-@kernel
-def largest(lines, n, step):
-    """The line with the largest error at T = `step`, lowest head on a tie; -1 if all are spent."""
-    weight, drawn, head = lines.weight, lines.drawn, lines.head
-    best = -np.inf
-    winner = np.int64(-1)
-    for j in range(n):
-        error = weight[j] * step - drawn[j]
-        if error > best or (error == best and winner >= 0 and head[j] < head[winner]):
-            best = error
-            winner = np.int64(j)
-    return winner, best
 
 
 @kernel
@@ -103,125 +66,167 @@ def kth_largest(values, n, k):
 
 
 @kernel
-def gather(lines, n, first, last, cut, out):
-    """Gather the lines whose error at T = `last` is at least `cut`.
-
-    Returns how many, and the largest error among the others at `first` and at `last`.
-    """
-    gathered = np.int64(0)
-    low = -np.inf
-    high = -np.inf
-    for i in range(n):
-        error = lines.weight[i] * last - lines.drawn[i]
-        if error >= cut:
-            out.weight[gathered] = lines.weight[i]
-            out.drawn[gathered] = lines.drawn[i]
-            out.head[gathered] = lines.head[i]
-            out.origin[gathered] = i
-            gathered += 1
-        else:
-            high = max(high, error)
-            low = max(low, lines.weight[i] * first - lines.drawn[i])
-    return gathered, low, high
-
-
-@kernel
-def thin(lines, n, first, last, cut, wanted, out, scratch):
-    """Gather about `wanted` lines for the steps `first` to `last`, and bound the rest.
+def thin(lines, names, n, first, last, cut, level, out, out_names, places, scratch):
+    """Gather lines for the steps `first` to `last`, as many as `level` says; bound the rest.
 
     Returns the number gathered, the cut used, and the chord (height at `first`, slope) under
     which the errors of all other lines stay, rounding included.
     """
-    gathered, low, high = gather(lines, n, first, last, cut, out)
-    if n > wanted and not wanted // 2 <= gathered <= 2 * wanted:
+    _, wanted, room = level
+    found, low, high = gather(lines, names, n, first, last, cut, room, out, out_names, places)
+    if n > wanted and not wanted // 2 <= found <= room:
         for i in range(n):
-            scratch[i] = lines.weight[i] * last - lines.drawn[i]
+            scratch[i] = lines[WEIGHT, i] * last - lines[DRAWN, i]
         cut = kth_largest(scratch, n, wanted)
-        gathered, low, high = gather(lines, n, first, last, cut, out)
+        found, low, high = gather(lines, names, n, first, last, cut, room, out, out_names, places)
     height = low
     slope = 0.0
     if high > -np.inf:
         # Each computed error is off by 2^-53 of its terms at most, and terms are below 2 × last.
-        height += (abs(low) + abs(high) + 2.0 * last) * 2.0**-49
+        height += (abs(low) + abs(high) + 2.0 * last) * 2.0**-47
         if last > first:
             slope = (high - low) / (last - first)
-    return gathered, cut, height, slope
+    return min(found, room), cut, height, slope
 
 
 @kernel
-def advance(lines, members, cursor, g):
-    """Line g has been drawn: the turn goes to its next dataset."""
-    turn = cursor[g] + 1
-    if turn == members.turns[g]:
-        turn = np.int64(0)
-        lines.drawn[g] += 1.0
-        if lines.drawn[g] == members.limit[g]:
-            lines.drawn[g] = np.inf
-    cursor[g] = turn
-    lines.head[g] = members.order[members.begin[g] + turn]
+def draw(
+    lines,
+    members,
+    order,
+    every,
+    block,
+    block_names,
+    window,
+    names,
+    places,
+    winners,
+    scratch,
+    levels,
+    careful,
+    ties,
+    dataset_index,
+    dataset_sample_index,
+):
+    """Fill the two indices.
 
-
-@kernel
-def draw(lines, members, outer, inner, scratch, plan, dataset_index, dataset_sample_index):
-    """Fill the two indices. `plan` is (outer steps, outer lines, inner steps, inner lines)."""
-    outer_steps, outer_lines, inner_steps, inner_lines = plan
+    Args:
+        lines: changed as samples are drawn.
+        members: changed.
+        order: the datasets of all lines.
+        every: the names of all lines, 0, 1, 2, …
+        block, block_names: room for the lines of an outer block.
+        window, names: room for those of an inner block, LANES.
+        places: int64, a little longer than `lines`: scratch.
+        winners: int64: scratch, for some of the winners of an inner block.
+        scratch: float64, as long as `lines`.
+        levels: of the outer and the inner blocks.
+        careful: whether lines have limits or several datasets.
+        ties: 0 where lines are in the order of their heads, which do not change; else 1.
+        dataset_index: written.
+        dataset_sample_index: written.
+    """
+    level1, level2 = levels
+    steps1, wanted1, _ = level1
+    steps2, wanted2, _ = level2
     size = np.int64(len(dataset_index))
-    n = np.int64(len(lines.weight))
-    cursor = np.zeros(n, dtype=np.int64)
-    outer_cut = np.inf if n > outer_lines else -np.inf
-    inner_cut = np.inf if n > inner_lines else -np.inf
+    n = np.int64(len(members))
+    cut1 = np.inf if n > wanted1 else -np.inf
+    cut2 = np.inf if n > wanted2 else -np.inf
     t = np.int64(0)
     while t < size:
-        outer_end = min(t + outer_steps, size)
+        end1 = min(t + steps1, size)
         first1 = step_of(t)
-        last1 = step_of(outer_end - 1)
-        n1, outer_cut, height1, slope1 = thin(
-            lines, n, first1, last1, outer_cut, outer_lines, outer, scratch
+        last1 = step_of(end1 - 1)
+        n1, cut1, height1, slope1 = thin(
+            lines, every, n, first1, last1, cut1, level1, block, block_names, places, scratch
         )
-        if n > outer_lines:
-            outer_cut += 0.25 * (n1 - outer_lines) / n
-        while t < outer_end:
-            inner_end = min(t + inner_steps, outer_end)
+        if n > wanted1:
+            cut1 += 0.25 * (n1 - wanted1) / n
+        while t < end1:
+            end2 = min(t + steps2, end1)
             first2 = step_of(t)
-            last2 = step_of(inner_end - 1)
-            n2, inner_cut, height2, slope2 = thin(
-                outer, n1, first2, last2, inner_cut, inner_lines, inner, scratch
+            last2 = step_of(end2 - 1)
+            n2, cut2, height2, slope2 = thin(
+                block, block_names, n1, first2, last2, cut2, level2, window, names, places, scratch
             )
-            if n > inner_lines:
-                inner_cut += 0.25 * (n2 - inner_lines) / n
-            while t < inner_end:
+            if n > wanted2:
+                cut2 += 0.25 * (n2 - wanted2) / n
+            before = first2 - first1
+            low, slope = _higher(height1 + slope1 * before, slope1, height2, slope2, last2 - first2)
+            while t < end2:
                 step = step_of(t)
-                j, error = largest(inner, n2, step)
-                if error <= height2 + slope2 * (step - first2):
+                bound = low + slope * (step - first2)
+                if t > 0:
+                    last = min(end2, t + len(winners))
+                    care = _care(names, n2, members, last - t) if careful else np.int64(0)
+                    for i in range(draw_some(window, winners, (t, last), care, ties, bound, slope)):
+                        j = winners[i]
+                        own = members[names[j]]
+                        dataset_index[t] = own.head
+                        dataset_sample_index[t] = own.count
+                        own.count += 1
+                        block[DRAWN, places[j]] = np.float64(own.count)
+                        t += 1
+                    if t == last:
+                        continue
+                    step = np.float64(t)
+                error, drawn = find_largest(window, np.int64(0), step)
+                if error <= low + slope * (step - first2):
                     break
-                if error <= height1 + slope1 * (step - first1):
-                    break
-                dataset_index[t] = inner.head[j]
-                dataset_sample_index[t] = np.int64(inner.drawn[j])
-                k = inner.origin[j]
-                g = outer.origin[k]
-                advance(lines, members, cursor, g)
-                outer.drawn[k] = inner.drawn[j] = lines.drawn[g]
-                outer.head[k] = inner.head[j] = lines.head[g]
+                j = _untie(names, members, drawn)
+                own = members[names[j]]
+                dataset_index[t] = own.head
+                dataset_sample_index[t] = own.count
+                advance(block, places[j], own, order)
+                window[DRAWN, j] = block[DRAWN, places[j]]
                 t += 1
-            if t == inner_end:
+            if t == end2:
                 continue
-            step = step_of(t)
-            k, error = largest(outer, n1, step)
-            if error <= height1 + slope1 * (step - first1):
+            k, error = largest(block, block_names, n1, members, step_of(t))
+            if error <= height1 + slope1 * (step_of(t) - first1):
                 break
-            inner_cut = min(inner_cut, error) - 0.25 * inner_lines / n
-            dataset_index[t] = outer.head[k]
-            dataset_sample_index[t] = np.int64(outer.drawn[k])
-            g = outer.origin[k]
-            advance(lines, members, cursor, g)
-            outer.drawn[k] = lines.drawn[g]
-            outer.head[k] = lines.head[g]
+            cut2 = min(cut2, error) - 0.25 * wanted2 / n
+            own = members[block_names[k]]
+            dataset_index[t] = own.head
+            dataset_sample_index[t] = own.count
+            advance(block, k, own, order)
             t += 1
-        if t < outer_end:
-            g, error = largest(lines, n, step_of(t))
-            outer_cut = min(outer_cut, error) - 0.25 * outer_lines / n
-            dataset_index[t] = lines.head[g]
-            dataset_sample_index[t] = np.int64(lines.drawn[g])
-            advance(lines, members, cursor, g)
+        hand_back(block, block_names, n1, lines)
+        if t < end1:
+            k, error = largest(lines, every, n, members, step_of(t))
+            cut1 = min(cut1, error) - 0.25 * wanted1 / n
+            own = members[k]
+            dataset_index[t] = own.head
+            dataset_sample_index[t] = own.count
+            advance(lines, k, own, order)
             t += 1
+
+
+@kernel
+def _higher(low1, slope1, low2, slope2, steps):
+    """The chord over two chords, from 0 to `steps`: what is under either of them is under it."""
+    low = max(low1, low2, _LOWEST)
+    high = max(low1 + slope1 * steps, low2 + slope2 * steps, _LOWEST)
+    return low, (high - low) / max(steps, 1.0)
+
+
+@kernel
+def _care(names, n, members, steps):
+    """Lanes, as bits, that in so many steps may be spent, or whose turn changes at each draw."""
+    care = np.int64(0)
+    for j in range(n):
+        own = members[names[j]]
+        if own.turns > 1 or own.limit - own.count <= steps:
+            care |= np.int64(1) << j
+    return care
+
+
+@kernel
+def _untie(names, members, drawn):
+    """Of the lanes whose bits are set in `drawn`, the one with the lowest head."""
+    winner = lowest_bit(drawn)
+    for j in range(winner + 1, LANES):
+        if (drawn >> j) & 1 and members[names[j]].head < members[names[winner]].head:
+            winner = np.int64(j)
+    return winner

@@ -5,11 +5,18 @@ import math
 import numpy as np
 
 from coredata._typing import Int64, Integer
-from coredata.blending.greedy import Lines, Members, draw
+from coredata.blending.greedy import Level, draw
+from coredata.blending.lanes import LANES, no_lines
+from coredata.blending.lines import UNLIMITED, make_lines
 from coredata.blending.weights import Numbers, check_normalized
 
 Indices = tuple[Integer[np.ndarray, " samples"], Int64[np.ndarray, " samples"]]
 """dataset_index (int16, or int32 for more than 32,767 datasets) and dataset_sample_index."""
+
+_STEPS = 16
+"""Steps of an inner block: about half of a window is drawn in it."""
+_WINNERS = 256
+"""Samples drawn before they are written down: few enough to stay in the cache."""
 
 
 def build_blending_indices(weights: Numbers, size: int) -> Indices:
@@ -28,7 +35,7 @@ def build_blending_indices(weights: Numbers, size: int) -> Indices:
     if size < 0:
         raise ValueError(f"the blend is asked for {size} samples; ask for 0 or more")
     values = np.array(weights, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
-    return _draw(values, np.full(len(values), np.inf), size)
+    return _draw(values, np.full(len(values), UNLIMITED), size)
 
 
 def build_exhaustive_blending_indices(sizes: Numbers) -> Indices:
@@ -51,48 +58,52 @@ def build_exhaustive_blending_indices(sizes: Numbers) -> Indices:
     counts = np.array(sizes, dtype=np.int64)
     total = int(counts.sum())
     weights = counts / np.float64(max(total, 1))
-    return _draw(weights, counts.astype(np.float64), total)
+    return _draw(weights, counts, total)
 
 
 def _draw(weights: np.ndarray, limits: np.ndarray, size: int) -> Indices:
     dtype = np.int16 if len(weights) <= np.iinfo(np.int16).max else np.int32
     dataset_index = np.empty(size, dtype=dtype)
     dataset_sample_index = np.empty(size, dtype=np.int64)
-    lines, members = _lines(weights, limits)
-    n = len(lines.weight)
-    plan = _plan(n, size)
-    outer, inner = _empty_lines(n), _empty_lines(n)
-    draw(lines, members, outer, inner, np.empty(n), plan, dataset_index, dataset_sample_index)
+    lines, members, order = make_lines(weights, limits)
+    n = len(members)
+    levels = _levels(n, size)
+    _, _, room = levels[0]
+    block, block_names = no_lines(room), np.empty(room, np.int64)
+    window, names = no_lines(LANES), np.empty(LANES, np.int64)
+    every, places, scratch = np.arange(n), np.empty(n + LANES, np.int64), np.empty(n)
+    winners = np.empty(_WINNERS, np.int64)
+    careful = bool(np.any(members["turns"] > 1) or np.any(limits < UNLIMITED))
+    draw(
+        lines,
+        members,
+        order,
+        every,
+        block,
+        block_names,
+        window,
+        names,
+        places,
+        winners,
+        scratch,
+        levels,
+        careful,
+        np.int64(len(weights) > LANES),
+        dataset_index,
+        dataset_sample_index,
+    )
     return dataset_index, dataset_sample_index
 
 
-def _lines(weights: np.ndarray, limits: np.ndarray) -> tuple[Lines, Members]:
-    """One line for each distinct weight (of equal weights, limits are equal too)."""
-    order = np.argsort(weights, kind="stable")
-    ordered = weights[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    counts = np.diff(np.concatenate([starts, [len(order)]]))
-    heads = order[starts]
-    drawn = np.where(limits[heads] == 0, np.inf, 0.0)
-    lines = Lines(ordered[starts], drawn, heads, np.arange(len(starts), dtype=np.int64))
-    return lines, Members(order, starts, counts, limits[heads])
+def _levels(n: int, size: int) -> tuple[Level, Level]:
+    """Outer and inner blocks for n lines; from timings at 10 to 40,000 lines.
 
-
-def _empty_lines(n: int) -> Lines:
-    return Lines(np.empty(n), np.empty(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64))
-
-
-def _plan(n: int, size: int) -> tuple[int, int, int, int]:
-    """Steps and lines of an outer and an inner block; from timings at 10 to 40,000 lines.
-
-    A block of k steps draws k lines or fewer, so it gathers 2k. With few lines a level gathers
-    all of them, once.
+    A block of k steps draws k lines or fewer, so it gathers somewhat more. With few lines a level
+    gathers all of them, once.
     """
-    outer_steps = 2 * math.isqrt(n) if n > 128 else max(size, 1)
-    inner_steps = 8 if n > 24 else max(size, 1)
+    whole = (max(size, 1), n, n)
+    steps = _STEPS * max(round(2 * math.sqrt(n) / _STEPS), 1)
     return (
-        outer_steps,
-        2 * outer_steps if n > 128 else n,
-        inner_steps,
-        2 * inner_steps if n > 24 else n,
+        (steps, 3 * steps // 2, 4 * steps) if n > 4 * LANES else whole,
+        (_STEPS, _STEPS + 2, LANES) if n > LANES else whole,
     )
