@@ -9,6 +9,7 @@ The names below are loaded on first use, so that `import coredata` costs millise
     MegatronPretrainingSampler, ...              which rank takes what (coredata.sampling)
     BatchLoader                                  batches with prefetch and state (coredata.loading)
     load_tokenizer                               tokenizers (coredata.text)
+    add_data_arguments, datasets_from_args       from Megatron-LM's flags to datasets
 
 """
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         MegatronPretrainingSampler,
     )
     from coredata.text import load_tokenizer
+    from coredata.tools.data_arguments import add_data_arguments, datasets_from_args
 
 __version__ = "0.1.0"
 
@@ -61,6 +63,8 @@ _ROOM_OF = {
     "MegatronPretrainingRandomSampler": "sampling",
     "MegatronPretrainingSampler": "sampling",
     "load_tokenizer": "text",
+    "add_data_arguments": "tools.data_arguments",
+    "datasets_from_args": "tools.data_arguments",
 }
 
 __all__ = [
@@ -83,6 +87,8 @@ __all__ = [
     "T5MaskedWordPieceDataset",
     "T5MaskedWordPieceDatasetConfig",
     "__version__",
+    "add_data_arguments",
+    "datasets_from_args",
     "load_tokenizer",
 ]
 

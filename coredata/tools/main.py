@@ -7,13 +7,21 @@ importing.
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from coredata import __version__
+from coredata.tools.output import EXIT_CODES, INTERRUPTED, USAGE, say
+from coredata.tools.unknown_flags import FLAG, unknown_flags
 
 COMMANDS = ("demo", "merge", "preprocess", "selfcheck", "verify")
+
+_EPILOG = f"""\
+`coredata COMMAND --help` tells more. {EXIT_CODES}
+Set COREDATA_TRACEBACK=1 for tracebacks.
+"""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -21,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="coredata",
         description="Training data for language models, in Megatron's format and sample order.",
-        epilog="`coredata COMMAND --help` tells more. Set COREDATA_TRACEBACK=1 for tracebacks.",
+        epilog=_EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"coredata {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -29,7 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
         module = import_module(f"coredata.tools.{name}")
         command = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
         module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, parser=command)
     return parser
 
 
@@ -39,12 +47,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Errors that a user can cause and mend (`ValueError`, `OSError`, `LookupError`, a missing extra)
     are printed as one line and give exit code 2; with COREDATA_TRACEBACK=1 they are raised.
     """
-    args = build_parser().parse_args(argv)
+    args, rest = build_parser().parse_known_args(argv)
+    if rest and not _passed_over(args, rest):
+        return USAGE
     try:
-        return args.run(args)
+        return int(args.run(args))
     except KeyboardInterrupt:
-        print(f"coredata {args.command}: interrupted", file=sys.stderr)
-        return 130
+        say(args.command, "interrupted")
+        return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -52,8 +62,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("COREDATA_TRACEBACK"):
             raise
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"coredata {args.command}: {text}", file=sys.stderr)
-        return 2
+        say(args.command, str(text))
+        return USAGE
+
+
+def _passed_over(args: argparse.Namespace, rest: Sequence[str]) -> bool:
+    """Whether the command may go on without the words that its parser does not know; says so."""
+    help_text = args.parser.format_help()
+    unknown = unknown_flags(rest, re.findall(r"--[a-z][a-z0-9-]*", help_text))
+    if getattr(args, "ignore_unknown_flags", False):
+        say(args.command, unknown.note())
+        return True
+    args.parser.print_usage(sys.stderr)
+    say(args.command, unknown.refusal(tolerable=FLAG in help_text))
+    return False
 
 
 if __name__ == "__main__":

@@ -1,0 +1,68 @@
+"""Flags of a training script that are not about data: passed over on demand, and named."""
+
+import argparse
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FLAG = "--ignore-unknown-flags"
+
+
+@dataclass(frozen=True)
+class UnknownFlags:
+    """What was on a command line that its parser does not know.
+
+    Attributes:
+        flags: flags with what follows each, in order, such as "--lr 3e-4".
+        doubts: flags that look like a known one, and that one.
+    """
+
+    flags: tuple[str, ...]
+    doubts: tuple[tuple[str, str], ...]
+
+    def note(self) -> str:
+        """One sentence that names them all."""
+        text = f"passed over, as not about data: {', '.join(self.flags)}"
+        if self.doubts:
+            near = "; ".join(f"{flag} looks like {known}" for flag, known in self.doubts)
+            text += f". Is one misspelt? {near}"
+        return text
+
+    def refusal(self, tolerable: bool) -> str:
+        """Why they are refused; `tolerable` if the command could pass over them."""
+        text = f"unknown: {', '.join(self.flags)}"
+        if self.doubts:
+            text += ". Did you mean " + ", ".join(known for _, known in self.doubts) + "?"
+        if tolerable:
+            text += f" To paste a training script's flags, add {FLAG}"
+        return text
+
+
+def add_unknown_flags_flag(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that makes a command pass over what it does not know."""
+    parser.add_argument(
+        FLAG,
+        action="store_true",
+        help="pass over flags of a training script that are not about data, and name them",
+    )
+
+
+def unknown_flags(rest: Sequence[str], known: Sequence[str]) -> UnknownFlags:
+    """Sort out what `parse_known_args` left.
+
+    Args:
+        rest: the words left over.
+        known: the flags that the parser knows.
+    """
+    flags: list[str] = []
+    doubts: list[tuple[str, str]] = []
+    for word in rest:
+        if word.startswith("--") or not flags:
+            flags.append(word)
+            name = word.partition("=")[0]
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+            if near and name.startswith("--"):
+                doubts.append((name, near[0]))
+        else:
+            flags[-1] += f" {word}"
+    return UnknownFlags(tuple(flags), tuple(doubts))
