@@ -41,7 +41,7 @@ class Bucket:
         """The bytes of an object, past the proxy."""
         return fsspec.filesystem("s3", **self.direct).cat_file(f"{self.name}/{key}")
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """All keys in the bucket, past the proxy."""
         fs = fsspec.filesystem("s3", **self.direct)
         fs.invalidate_cache()

@@ -60,9 +60,9 @@ def test_nothing_is_seen_before_it_is_published(target):
     upload = MultipartUpload(url, options, PART)
     upload.write(CONTENT)
     upload.prepare()
-    assert bucket.keys() == []
+    assert bucket.names() == []
     upload.publish()
-    assert bucket.keys() == ["dir/x.bin"]
+    assert bucket.names() == ["dir/x.bin"]
     upload.discard()
     assert bucket.get("dir/x.bin") == CONTENT
 
@@ -140,7 +140,7 @@ def test_faults_that_do_not_pass_leave_nothing(target, proxy, fault, kind, text)
     proxy.set(fault)
     with pytest.raises(kind, match=text):
         write(url, {**options, "coredata": {**OPTIONS, "deadline": 1.0}})
-    assert bucket.keys() == []
+    assert bucket.names() == []
     assert uploads(bucket) == []
 
 
@@ -154,7 +154,7 @@ def test_an_interrupted_writer_leaves_nothing(target, small_parts):
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert bucket.keys() == []
+    assert bucket.names() == []
     assert uploads(bucket) == []
 
 
@@ -196,7 +196,7 @@ def test_more_parts_than_s3_takes(target, monkeypatch):
         OSError, match=r"x\.bin: \d+ bytes are written, and S3 takes no more than 2"
     ):
         write(url, options, bytes(4 * PART))
-    assert bucket.keys() == []
+    assert bucket.names() == []
 
 
 def test_a_bucket_is_no_file(bucket):
