@@ -68,8 +68,10 @@ def find_cache_faults(files: CacheFiles) -> CacheFaults:
     recorded = _recorded(files, faults)
     faults.extend(_checksum_faults(files, arrays, recorded))
     compared = False
-    known = set(files.arrays) | set(recorded or ())
-    names = next((names for names in (GPT_ARRAYS, BLEND_ARRAYS) if known.intersection(names)), ())
+    known = set(files.arrays) | {
+        name for name, record in (recorded or {}).items() if "dtype" in record
+    }
+    names = _names_of(files.class_name, known)
     faults.extend(
         f"{files.path(f'{name}.npy')} is missing"
         for name in sorted(known.union(names).difference(files.arrays))
@@ -84,6 +86,16 @@ def find_cache_faults(files: CacheFiles) -> CacheFaults:
             faults.append(f"{files.path('')}…: {error}")
     shapes = {name: array.shape for name, array in arrays.items()}
     return CacheFaults(files, shapes, compared, recorded is not None, tuple(faults))
+
+
+def _names_of(class_name: str, known: set[str]) -> tuple[str, ...]:
+    """The arrays that a cache of a class has; () for classes whose contents are not known here."""
+    if class_name.startswith(("GPT", "MockGPT")):
+        return GPT_ARRAYS
+    if class_name == "BlendedDataset":
+        return BLEND_ARRAYS
+    kinds = (GPT_ARRAYS, BLEND_ARRAYS)  # a user's subclass
+    return next((names for names in kinds if known.issuperset(names)), ())
 
 
 def _recorded(files: CacheFiles, faults: list[str]) -> dict[str, Any] | None:

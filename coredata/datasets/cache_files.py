@@ -8,8 +8,10 @@ from typing import Any
 
 from coredata.datasets.identity import description_hash
 
-_NAME = re.compile(r"([0-9a-f]{32})-([^-]+)-([^-]+)-(description\.txt|checksums\.json|.+\.npy)")
-_UNFINISHED = re.compile(r"\.[0-9a-f]{32}-[^-]+-[^-]+-.+\.[0-9a-f]{12}\.tmp")
+_NAME = re.compile(
+    r"([0-9a-f]{32})-([^-]+)-(?:([^-]+)-)?(description\.txt|checksums\.json|[^-]+\.npy)"
+)
+_UNFINISHED = re.compile(r"\.[0-9a-f]{32}-[^-]+-.+\.[0-9a-f]{12}\.tmp")
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class CacheFiles:
         directory: where they are.
         digest: the hash in their names.
         class_name: the dataset's class.
-        split_name: train, valid, test, or another.
+        split_name: train, valid, test, or another; "" if it is not in the names.
         names: the last parts of their names, sorted.
     """
 
@@ -33,7 +35,8 @@ class CacheFiles:
     @property
     def key(self) -> str:
         """How the names of the files begin."""
-        return f"{self.digest}-{self.class_name}-{self.split_name}"
+        parts = (self.digest, self.class_name, self.split_name)
+        return "-".join(part for part in parts if part)
 
     def path(self, name: str) -> str:
         """Where `name` is, such as "description.txt"."""
@@ -82,7 +85,7 @@ def find_caches(directory: str) -> list[CacheFiles]:
         match = _NAME.fullmatch(name)
         if match is not None:
             digest, class_name, split_name, rest = match.groups()
-            found.setdefault((class_name, split_name, digest), []).append(rest)
+            found.setdefault((class_name, split_name or "", digest), []).append(rest)
     return [
         CacheFiles(directory, digest, class_name, split_name, tuple(sorted(names)))
         for (class_name, split_name, digest), names in sorted(found.items())

@@ -1,17 +1,16 @@
 """`coredata verify`: are token files and caches what they should be?"""
 
 import argparse
-import json
 import sys
 
 HELP = "check .bin/.idx pairs and index caches, and repair indices where that is safe"
 
 _EPILOG = """\
 Checked are: headers and sizes, every length and pointer, the document list, with a vocabulary size
-every id; of caches the description, the checksums, that each document comes once an epoch, that
-samples follow each other, that shuffles are permutations. A directory is looked through with all
-that is in it. Exit code: 0 all is sound (or was repaired), 1 something is damaged, 2 it could not
-be checked.
+every id, and the checksums beside a pair, if there are any; of caches the description, the
+checksums, that each document comes once an epoch, that samples follow each other, that shuffles are
+permutations. A directory is looked through with all that is in it. Exit code: 0 all is sound (or
+was repaired), 1 something is damaged, 2 it could not be checked.
 """
 
 
@@ -42,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("uint8", "uint16", "int32", "int64"),
         help="dtype of the tokens of a pair whose .idx is missing, for --repair",
     )
+    parser.add_argument(
+        "--write-checksums",
+        action="store_true",
+        help="write the checksums of the blocks of each sound pair to PREFIX.crc, to be compared "
+        "from then on",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
 
 
@@ -52,8 +57,9 @@ def run(args: argparse.Namespace) -> int:
         ValueError: flags that make no sense.
         FileNotFoundError: nothing at a path.
     """
+    from coredata.tools.output import OK, PROBLEMS, print_json, progress, size_text
     from coredata.tools.verify_page import VerifyPage, as_data
-    from coredata.tools.verify_run import RepairOptions, check_all
+    from coredata.tools.verify_run import Checked, RepairOptions, check_all
     from coredata.tools.verify_targets import find_targets
 
     _check_flags(args)
@@ -66,14 +72,22 @@ def run(args: argparse.Namespace) -> int:
         nonlocal scanned
         scanned += size
 
-    found = []
-    for one in check_all(targets, args.vocab_size, options, count):
-        found.append(one)
-        page.checked(one)
+    found: list[Checked] = []
+
+    def look() -> str:
+        return (
+            f"{len(found):,} of {len(targets.pairs) + len(targets.caches):,} checked, "
+            f"{size_text(scanned)} of tokens looked through"
+        )
+
+    with progress(look):
+        for one in check_all(targets, args.vocab_size, options, count, args.write_checksums):
+            found.append(one)
+            page.checked(one)
     page.end(found, targets.notes, scanned)
     if args.json:
-        print(json.dumps(as_data(found, targets.notes, scanned), indent=2))
-    return 0 if all(one.sound for one in found) else 1
+        print_json(as_data(found, targets.notes, scanned))
+    return OK if all(one.sound for one in found) else PROBLEMS
 
 
 def _check_flags(args: argparse.Namespace) -> None:

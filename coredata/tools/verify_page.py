@@ -95,6 +95,7 @@ def _pair_facts(facts: dict[str, Any]) -> str:
     return (
         f"{facts['dtype']}, {facts['documents']:,} documents, {facts['sequences']:,} sequences, "
         f"{facts['tokens']:,} tokens{modes}"
+        + (f", checksums {facts['checksums']}" if "checksums" in facts else "")
     )
 
 

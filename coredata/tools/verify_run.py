@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coredata.datasets.cache_check import CacheFaults, find_cache_faults
-from coredata.formats import MissingFileError
+from coredata.formats import MissingFileError, write_block_checksums
 from coredata.formats.repair import NotRepairableError, repair_index
 from coredata.formats.verify import PairFaults, find_pair_faults
+from coredata.formats.verify_checksums import find_checksum_fault, has_checksums
 from coredata.formats.verify_scan import Progress
 from coredata.tools.verify_targets import Targets
 
@@ -56,13 +57,22 @@ def check_all(
     vocab_size: int | None = None,
     repair: RepairOptions | None = None,
     progress: Progress | None = None,
+    write_checksums: bool = False,
 ) -> Iterator[Checked]:
-    """Check everything; with `repair`, mend what can be, and check it again."""
+    """Check everything; with `repair`, mend what can be, and check it again.
+
+    With `write_checksums`, those of each sound pair are written beside it.
+    """
     for prefix in targets.pairs:
         start = time.perf_counter()
         checked = _pair(find_pair_faults(prefix, vocab_size, progress=progress))
         if checked.faults and repair is not None:
             checked = _mend_pair(checked, repair, vocab_size)
+        if write_checksums and checked.sound:
+            write_block_checksums(prefix)
+            checked = replace(checked, facts={**checked.facts, "checksums": "written"})
+        elif checked.facts and has_checksums(prefix):
+            checked = _with_checksums(checked)
         yield replace(checked, seconds=time.perf_counter() - start)
     for files in targets.caches:
         start = time.perf_counter()
@@ -78,6 +88,16 @@ def _pair(found: PairFaults) -> Checked:
     facts.pop("path_prefix", None)
     faults = tuple((type(fault).__name__, str(fault)) for fault in found.faults)
     return Checked(found.path_prefix, "pair", facts, faults)
+
+
+def _with_checksums(checked: Checked) -> Checked:
+    """The same, after comparing the files with the checksums beside them."""
+    fault = find_checksum_fault(checked.name)
+    checked = replace(checked, facts={**checked.facts, "checksums": "compared"})
+    if fault is None:
+        return checked
+    faults = (*checked.faults, (type(fault).__name__, str(fault)))
+    return replace(checked, faults=faults, repaired="", refused=checked.repaired)
 
 
 def _mend_pair(checked: Checked, options: RepairOptions, vocab_size: int | None) -> Checked:

@@ -166,6 +166,24 @@ def test_arrays_of_other_classes_have_their_checksums_compared(tmp_path):
     assert "numbers.npy has" in fault(files)
 
 
+def test_arrays_that_are_missing_and_nobody_recorded(cache):
+    _, path = of(cache, "GPTDataset")
+    for name in ("checksums.json", "document_index.npy", "shuffle_index.npy"):
+        path(name).unlink()
+    faults = find_cache_faults(of(cache, "GPTDataset")[0]).faults
+    assert len(faults) == 2
+    assert all("is missing" in text for text in faults)
+
+
+def test_names_without_a_split(tmp_path):
+    from coredata.datasets import IndexCache
+
+    IndexCache(str(tmp_path), json.dumps({"class": "Some"}), "Some", "").store({"a": np.arange(3)})
+    (files,) = find_caches(str(tmp_path))
+    assert (files.split_name, files.arrays) == ("", ("a",))
+    assert find_cache_faults(files).faults == ()
+
+
 def test_unfinished_files(cache):
     files, _ = of(cache, "GPTDataset")
     name = f".{files.key}-document_index.npy.0123456789ab.tmp"

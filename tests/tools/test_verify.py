@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import numpy as np
 import pytest
@@ -148,6 +149,48 @@ def test_repair_lets_caches_be_built_again(corpus, capsys):
     assert aside.name.endswith("description.txt.damaged")
     flat = " ".join(capsys.readouterr().out.split())
     assert "so that the cache is built again on first use" in flat
+
+
+def test_checksums_beside_a_pair(corpus, capsys):
+    assert verify(corpus / "corpus", "--write-checksums") == 0
+    assert "checksums written" in " ".join(capsys.readouterr().out.split())
+    assert verify(corpus / "corpus") == 0
+    assert "checksums compared" in " ".join(capsys.readouterr().out.split())
+    data = bytearray((corpus / "corpus.bin").read_bytes())
+    data[40] ^= 1
+    (corpus / "corpus.bin").write_bytes(data)
+    assert verify(corpus / "corpus") == 1
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "ChecksumError:" in flat
+    assert "corpus.bin: block 0 (bytes 0 to 96) does not have the checksum" in flat
+    assert "It holds tokens of document 0, sequence 0, to document 15, sequence 15" in flat
+    (corpus / "corpus.crc").write_bytes(b"nothing")
+    assert verify(corpus / "corpus") == 1
+    assert "ChecksumFileError:" in " ".join(capsys.readouterr().out.split())
+    assert verify(corpus / "corpus", "--write-checksums") == 0
+    assert verify(corpus / "corpus") == 0
+
+
+def test_progress_of_what_takes_long(corpus, capsys, monkeypatch):
+    monkeypatch.setattr(
+        "coredata.tools.output.progress.__wrapped__.__kwdefaults__",
+        {
+            "delay": 0.0,
+            "redraw": 0.01,
+            "every": 0.01,
+        },
+    )
+    import coredata.tools.verify_run as verify_run
+
+    slow = verify_run.find_pair_faults
+
+    def later(*args, **options):
+        time.sleep(0.1)
+        return slow(*args, **options)
+
+    monkeypatch.setattr(verify_run, "find_pair_faults", later)
+    assert verify(corpus, "--vocab-size", "80000") == 0
+    assert re.search(r"0 of 3 checked, 0 B of tokens looked through", capsys.readouterr().err)
 
 
 def test_files_of_killed_builds_are_noted(corpus, capsys):
