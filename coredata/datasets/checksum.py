@@ -13,14 +13,17 @@ def checksum(array: Shaped[np.ndarray, "..."]) -> str:
     multiply-and-rotate chains over 64-bit words (FNV-1a by words, with a rotation so that high bits
     reach low ones), folded into one at the end.
     """
-    data = array.reshape(-1).view(np.uint8)
+    if not array.flags.c_contiguous:
+        raise ValueError("checksum: the array is not C-contiguous; use np.ascontiguousarray")
+    data = memoryview(array.tobytes() if array.size == 0 else array).cast("B").toreadonly()
     words = len(data) // 8
-    tail = np.zeros(8, dtype=np.uint8)
-    tail[: len(data) - 8 * words] = data[8 * words :]
-    body = data[: 8 * words].view(np.uint64)
-    body.flags.writeable = False
-    value = _checksum(body, tail.view(np.uint64)[0], np.uint64(len(data)))
+    tail = int.from_bytes(data[8 * words :], "little")
+    body = np.frombuffer(data, np.uint64, words) if words else _NO_WORDS
+    value = _checksum(body, np.uint64(tail), np.uint64(len(data)))
     return f"{int(value):016x}"
+
+
+_NO_WORDS = np.frombuffer(b"", np.uint64)
 
 
 @kernel

@@ -7,7 +7,9 @@ other.
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,43 @@ def describe(identifiers: Mapping[str, Any]) -> str:
     Raises:
         TypeError: a value that is neither JSON nor has `unique_identifiers`.
     """
-    return json.dumps(identifiers, indent=4, default=_identifiers_of)
+    return _text(dict(identifiers), "\n", {})
+
+
+def _text(value: Any, newline: str, written: dict[tuple[int, str], str]) -> str:
+    """What `json.dumps(value, indent=4, default=…)` writes, without its generator per element.
+
+    A builder describes thousands of datasets, and its blends all of them again.
+
+    Args:
+        value: JSON, or an object with `unique_identifiers`.
+        newline: a line break and the indentation of the line that `value` stands on.
+        written: texts of lists and objects that may stand in many places, by identity.
+    """
+    kind = type(value)
+    if kind is str:
+        return encode_basestring_ascii(value)
+    if kind is int or (kind is float and math.isfinite(value)):
+        return repr(value)
+    inner = newline + "    "
+    if kind is dict and all([type(key) is str for key in value]):
+        lines = [
+            f"{encode_basestring_ascii(key)}: {_text(of, inner, written)}"
+            for key, of in value.items()
+        ]
+        return "{" + inner + f",{inner}".join(lines) + newline + "}" if lines else "{}"
+    known = written.get((id(value), newline))
+    if known is not None:
+        return known
+    if kind is list or kind is tuple:
+        items = [_text(item, inner, written) for item in value]
+        text = "[" + inner + f",{inner}".join(items) + newline + "]" if items else "[]"
+    elif value is None or isinstance(value, dict | list | tuple | str | int | float):
+        text = json.dumps(value, indent=4, default=_identifiers_of).replace("\n", newline)
+    else:
+        text = _text(_identifiers_of(value), newline, written)
+    written[id(value), newline] = text
+    return text
 
 
 def description_hash(description: str) -> str:

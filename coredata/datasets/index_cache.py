@@ -11,13 +11,15 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from coredata.datasets.checksum import checksum
 from coredata.datasets.identity import description_hash
-from coredata.datasets.npy import DamagedFileError, open_npy
+from coredata.datasets.index_pack import packed, unpacked
+from coredata.datasets.npy import DamagedFileError, open_bytes, open_npy
 from coredata.storage import atomic_write, exists, join, local_path, read_bytes
 
 Arrays = dict[str, np.ndarray]
@@ -55,8 +57,13 @@ class IndexCache:
 
     def path(self, name: str) -> str:
         """Where `name` is kept: an array's name, with ".npy", or "description.txt"."""
-        parts = (description_hash(self.description), self.class_name, self.split_name, name)
-        return join(self.directory, "-".join(part for part in parts if part))
+        return self._stem + name
+
+    @cached_property
+    def _stem(self) -> str:
+        """What the paths of all its files begin with."""
+        parts = (description_hash(self.description), self.class_name, self.split_name)
+        return join(self.directory, "".join(f"{part}-" for part in parts if part))
 
     def complete(self) -> bool:
         """Whether the cache was written to the end."""
@@ -66,7 +73,8 @@ class IndexCache:
         """The arrays, checked; None if they have to be built.
 
         A file is checked for its header and length, and against its checksum if we wrote it (one
-        pass over the data, at the speed of memory). Then `check` may object.
+        pass over the data, at the speed of memory); small ones that nobody has touched since are
+        taken from a copy beside the checksums (see `index_pack`). Then `check` may object.
 
         Warns:
             IndexCacheWarning: the cache is there but damaged.
@@ -77,13 +85,15 @@ class IndexCache:
         if not self.complete():
             return None
         try:
-            arrays = self._open(names)
             recorded = self._recorded()
-            if recorded is None:
-                self._check_description()
-            else:
-                for name, array in arrays.items():
-                    self._check_recorded(name, array, recorded.get(name))
+            arrays = None if recorded is None else unpacked(recorded, names, self._stem)
+            if arrays is None:
+                arrays = self._open(names)
+                if recorded is None:
+                    self._check_description()
+                else:
+                    for name, array in arrays.items():
+                        self._check_recorded(name, array, recorded.get(name))
             if check is not None:
                 check(arrays, recorded is not None)
         except (DamagedFileError, FileNotFoundError) as error:
@@ -123,11 +133,13 @@ class IndexCache:
             local = local_path(self.directory)
             if local is not None:
                 os.makedirs(local, exist_ok=True)
-            recorded = {}
+            recorded: dict[str, Any] = {}
             for name, array in arrays.items():
                 array = np.ascontiguousarray(array)
                 self._write(f"{name}.npy", _npy_header(array), array.reshape(-1).view(np.uint8))
                 recorded[name] = _record(array)
+            if local is not None:
+                recorded.update(packed(arrays, self._stem))
             self._write("checksums.json", json.dumps(recorded, indent=1).encode())
             self._write("description.txt", self.description.encode("utf-8"))
         except OSError as error:
@@ -144,7 +156,7 @@ class IndexCache:
     def _recorded(self) -> dict[str, Any] | None:
         path = self.path("checksums.json")
         try:
-            recorded = json.loads(read_bytes(path, self.storage_options))
+            recorded = json.loads(str(open_bytes(path, self.storage_options), "utf-8"))
         except FileNotFoundError:
             return None
         except ValueError as error:

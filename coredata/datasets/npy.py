@@ -1,5 +1,6 @@
 """Read `.npy` files with few system calls, and say what is wrong with broken ones."""
 
+import math
 import mmap
 import os
 import re
@@ -16,6 +17,11 @@ _MAGIC = b"\x93NUMPY"
 _HEADER = re.compile(
     rb"\{'descr': '([<|][biuf]\d+)', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \} *\n"
 )
+_DTYPES = {
+    f"{order}{kind}".encode(): np.dtype(f"{order}{kind}")
+    for order in "<|"
+    for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "b1")
+}
 _SMALL = 1 << 18
 """Files up to this size are read: a mapping costs a page fault and holds a file descriptor."""
 
@@ -34,18 +40,29 @@ def open_npy(
         DamagedFileError: not a `.npy` file of numbers in C order, or not of the size that its
             header implies.
     """
-    local = local_path(path)
-    data = read_bytes(path, storage_options) if local is None else _map(local)
+    data = open_bytes(path, storage_options)
     dtype, shape, offset = _parse_header(path, data)
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     expected = offset + count * dtype.itemsize
     if len(data) != expected:
         raise DamagedFileError(
             f"{path} has {len(data)} bytes; its header ({dtype.name}, shape {shape}) implies "
             f"{expected}"
         )
-    array = np.frombuffer(data, dtype=dtype, count=count, offset=offset) if count else None
-    return (np.empty(shape, dtype) if array is None else array).reshape(shape)
+    if count == 0:
+        return np.empty(shape, dtype)
+    array = np.frombuffer(data, dtype, count, offset)
+    return array if len(shape) == 1 else array.reshape(shape)
+
+
+def open_bytes(path: str, storage_options: Mapping[str, Any] | None = None) -> Any:
+    """The content of a file, as bytes or, if it is local and not small, as a mapping.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    local = local_path(path)
+    return read_bytes(path, storage_options) if local is None else _map(local)
 
 
 def _map(path: str) -> Any:
@@ -62,13 +79,14 @@ def _map(path: str) -> Any:
 
 
 def _parse_header(path: str, data: Any) -> tuple[np.dtype, tuple[int, ...], int]:
-    start = bytes(data[:12])
+    start = data[:12]
     if start[:6] != _MAGIC:
         raise DamagedFileError(f"{path} starts with {start[:6]!r}, not with {_MAGIC!r}")
     width = 2 if start[6:7] == b"\x01" else 4
     offset = 8 + width + int.from_bytes(start[8 : 8 + width], "little")
-    match = _HEADER.fullmatch(bytes(data[8 + width : min(offset, 4096)]))
+    match = _HEADER.fullmatch(data[8 + width : min(offset, 4096)])
     if match is None or match[2] == b"True":
         raise DamagedFileError(f"{path} has a header that is not that of an array of numbers")
-    shape = tuple(int(extent) for extent in match[3].split(b",") if extent.strip())
-    return np.dtype(match[1].decode("ascii")), shape, offset
+    shape = tuple([int(extent) for extent in match[3].split(b",") if extent.strip()])
+    dtype = _DTYPES.get(match[1])
+    return np.dtype(match[1].decode("ascii")) if dtype is None else dtype, shape, offset

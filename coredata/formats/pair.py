@@ -1,17 +1,26 @@
 """Opening the two files of a prefix together."""
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from coredata._typing import UInt8
 from coredata.formats.dtypes import DType
 from coredata.formats.index import Index, check_ends, read_header, view_index
 from coredata.formats.layout import HEADER, Counts
 from coredata.formats.paths import get_bin_path, get_idx_path, missing_file
-from coredata.storage import ByteReader, open_reader
+from coredata.storage import (
+    ByteReader,
+    RangedObject,
+    local_path,
+    open_copied,
+    open_reader,
+    read_options,
+)
 
 
 @dataclass(frozen=True)
@@ -61,15 +70,13 @@ def open_pair(options: Options) -> tuple[Index, ByteReader]:
     """
     prefix = options.path_prefix
     idx_path, bin_path = get_idx_path(prefix), get_bin_path(prefix)
-    idx_reader = open_reader(idx_path, storage_options=options.storage_options)
     reader = open_reader(bin_path, mmap=options.mmap, storage_options=options.storage_options)
     try:
-        data = idx_reader.view()
-        bin_size = reader.size
+        checksum = _index_checksum(reader, options.storage_options)
+        data = _content(idx_path, options.storage_options, checksum)
+        bin_size = _size(bin_path, reader)
     except FileNotFoundError as error:
         raise missing_file(prefix, options.storage_options) from error
-    if data is None:
-        data = np.frombuffer(idx_reader.read(0, idx_reader.size), np.uint8)
     if options.sequences_per_dataset is not None and options.dtype_code is not None:
         sequences, documents = options.sequences_per_dataset
         dtype = DType.dtype_from_code(options.dtype_code)
@@ -80,6 +87,50 @@ def open_pair(options: Options) -> tuple[Index, ByteReader]:
     index = view_index(idx_path, data, dtype, Counts(sequences, documents, options.multimodal))
     check_ends(idx_path, index, bin_path, bin_size)
     return index, reader
+
+
+def _index_checksum(reader: ByteReader, storage_options: Mapping[str, Any] | None) -> int | None:
+    """The checksum that the `.idx` file must have, where checksums are asked for."""
+    if not isinstance(reader, RangedObject) or not read_options(storage_options).checksums:
+        return None
+    return None if reader.checksums is None else reader.checksums.index
+
+
+def _content(
+    path: str, storage_options: Mapping[str, Any] | None, checksum: int | None
+) -> UInt8[np.ndarray, " bytes"]:
+    """The bytes of an `.idx` file: read if it is local and small, else mapped, or a copy mapped.
+
+    A small mapping costs more than the bytes: three more system calls, a page, a descriptor.
+    """
+    local = local_path(path)
+    if local is not None:
+        descriptor = os.open(local, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if status.st_size <= _SMALL and stat.S_ISREG(status.st_mode):
+                return np.frombuffer(os.read(descriptor, _SMALL), np.uint8)
+        finally:
+            os.close(descriptor)
+    return open_copied(path, storage_options, checksum).view()
+
+
+def _size(path: str, reader: ByteReader) -> int:
+    """Size of a `.bin` file, which is not opened before the first read if it is local.
+
+    Raises:
+        PermissionError: it may not be read.
+    """
+    local = local_path(path)
+    if local is None:
+        return reader.size
+    status = os.stat(local)
+    if stat.S_ISREG(status.st_mode) and os.access(local, os.R_OK):
+        return status.st_size
+    return reader.size  # which says what is wrong with it
+
+
+_SMALL = 1 << 16
 
 
 def has_modes(

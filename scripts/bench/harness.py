@@ -12,7 +12,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was done, medians in seconds, peaks in bytes, the ratio."""
+    """One line of the table: what was done, medians, their ratio, peaks in bytes.
+
+    Medians are in seconds; with another `unit` they are a count of it.
+    """
 
     stage: str
     ours: float
@@ -21,18 +24,22 @@ class Row:
     what: str
     ours_peak: int
     other_peak: int
+    unit: str = "s"
 
     def cells(self) -> list[str]:
         """The row as text: stage, both times, ratio, both peaks, remark."""
         return [
             self.stage,
-            f"{self.ours:.4f} s",
-            f"{self.other:.4f} s",
-            f"{self.ratio:.1f}",
+            self._amount(self.ours),
+            self._amount(self.other),
+            f"{self.ratio:.1f}" if self.ratio >= 1 else f"{self.ratio:.2f}",
             f"{self.ours_peak / 1e6:.0f} MB",
             f"{self.other_peak / 1e6:.0f} MB",
             self.what,
         ]
+
+    def _amount(self, value: float) -> str:
+        return f"{value:.4f} s" if self.unit == "s" else f"{value:,.0f} {self.unit}".strip()
 
 
 HEAD = ["stage", "coredata", "other", "ratio", "memory", "other's", "setting"]

@@ -167,7 +167,9 @@ def test_deferred_indices_are_opened_by_the_first_read(tmp_path, monkeypatch):
         assert len(deferred) == len(built)
         assert opened == []
         np.testing.assert_array_equal(deferred[7]["tokens"], built[7]["tokens"])
-        assert len([path for path in opened if str(path).endswith("_index.npy")]) == 3
+        # Checked, small arrays come from the copy beside their checksums.
+        ends = ["_index.npy"] * 3 if fast else ["checksums.json"]
+        assert len([path for path in map(str, opened) if path.endswith(ends[0])]) == len(ends)
         assert len(deferred) == len(built)
 
 
