@@ -72,7 +72,7 @@ class Connection:
             Exception: whatever the file system raises.
         """
         remote, key = self._system(url)
-        if remote.async_impl:
+        if _is_asynchronous(remote):
             refresh = {"refresh": True} if _speaks(remote, "s3") else {}
             found = self._wait(remote, lambda: remote._info(key, **refresh))
         else:
@@ -99,7 +99,7 @@ class Connection:
         remote, key = self._system(url)
         if not facts.demand:
             self._check(url, facts)
-        if not remote.async_impl:
+        if not _is_asynchronous(remote):
             data = remote.cat_file(key, start=start, end=stop)
         elif facts.demand and _speaks(remote, "s3"):
             data = self._wait(remote, lambda: _s3_range(remote, key, facts.demand, start, stop))
@@ -173,6 +173,15 @@ def same_system(url: str) -> str:
 def _speaks(remote: Any, protocol: str) -> bool:
     spoken = remote.protocol
     return protocol == spoken if isinstance(spoken, str) else protocol in spoken
+
+
+def _is_asynchronous(remote: Any) -> bool:
+    """Whether requests run on fsspec's own loop, and can be interrupted.
+
+    Not those of the multi-storage-client: it waits in threads of its own, which a forked process
+    lacks, so that it would wait for ever there.
+    """
+    return bool(remote.async_impl) and not _speaks(remote, "msc")
 
 
 def _facts(found: Mapping[str, Any], conditional: bool) -> ObjectFacts:

@@ -5,6 +5,9 @@ from typing import Any
 
 from coredata.storage.options import file_system_options
 
+_EXTRAS = {"s3": "s3", "s3a": "s3", "msc": "msc"}
+"""The extra of this library that brings the package for a scheme."""
+
 
 def filesystem(url: str, storage_options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
     """The fsspec file system behind `url`, and the path of `url` inside it.
@@ -21,7 +24,17 @@ def filesystem(url: str, storage_options: Mapping[str, Any] | None = None) -> tu
             f"{url} is a URL, and URLs are read through fsspec, which is not installed; "
             "pip install fsspec"
         ) from error
-    remote, key = fsspec.core.url_to_fs(url, **file_system_options(storage_options))
+    try:
+        remote, key = fsspec.core.url_to_fs(url, **file_system_options(storage_options))
+    except (ImportError, ValueError) as error:
+        scheme = url.partition("://")[0].rpartition("::")[2]
+        unknown = isinstance(error, ImportError) or "not known" in str(error)
+        if unknown and scheme in _EXTRAS:
+            raise ImportError(
+                f"{url} needs a package that is not installed: pip install "
+                f"'coredata[{_EXTRAS[scheme]}]' ({error})"
+            ) from error
+        raise
     return remote, key
 
 
