@@ -16,7 +16,7 @@ from coredata import __version__
 from coredata.tools.output import EXIT_CODES, INTERRUPTED, USAGE, say
 from coredata.tools.unknown_flags import FLAG, unknown_flags
 
-COMMANDS = ("demo", "merge", "preprocess", "selfcheck", "verify")
+COMMANDS = ("demo", "merge", "preprocess", "selfcheck", "trace", "verify", "view")
 
 _EPILOG = f"""\
 `coredata COMMAND --help` tells more. {EXIT_CODES}

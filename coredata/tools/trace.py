@@ -1,0 +1,97 @@
+"""`coredata trace`: what a training step saw, and which steps saw a document."""
+
+import argparse
+import sys
+
+HELP = "tell which documents a training step saw, or which steps saw a document"
+
+_EPILOG = """\
+Flags are those of training, the batch size among them. Steps count from 0: step t begins when t
+steps are done, and is iteration t + 1 in Megatron-LM's log. With --state, that of a loader, the
+flags are held to the state, its skip list is taken, and without another question the last step
+before it is shown. Exit code: 0 done, 2 it could not be done.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags: those of training, and what is asked."""
+    from coredata.tools.data_arguments import add_data_arguments
+    from coredata.tools.split_flags import add_split_arguments
+
+    parser.epilog = _EPILOG
+    asked = parser.add_argument_group("what is asked").add_mutually_exclusive_group()
+    asked.add_argument("--step", type=int, metavar="T", help="what step T saw, from 0")
+    asked.add_argument("--iteration", type=int, metavar="N", help="what iteration N saw, from 1")
+    asked.add_argument(
+        "--sample", type=int, metavar="K", help="where sample K is from, and its step"
+    )
+    asked.add_argument("--document", type=int, metavar="D", help="which steps saw document D")
+    more = parser.add_argument_group("more about it")
+    more.add_argument("--path", metavar="PREFIX", help="of a blend: the file of --document")
+    more.add_argument(
+        "--until-step", type=int, metavar="T", help="look at the first T steps for --document"
+    )
+    more.add_argument("--state", metavar="FILE", help="a loader's state, as JSON")
+    more.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
+    add_split_arguments(parser)
+    add_data_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer, from plans alone: no token is read.
+
+    Raises:
+        IndexError: a step, sample or document that does not exist.
+        StateMismatchError: a ValueError; the state is of another dataset or order.
+        ValueError: flags that make no sense.
+        FileNotFoundError: a file is missing.
+    """
+    from coredata.loading import full_fingerprint, read_state
+    from coredata.sampling import SkipList
+    from coredata.tools.opened_data import (
+        open_data,
+        read_skip_list,
+        read_state_file,
+        training_steps,
+        without,
+    )
+    from coredata.tools.output import OK, print_json, progress, say
+    from coredata.tools.trace_page import TracePage, answer_document, answer_sample, answer_step
+
+    skip = read_skip_list(args.skip_samples)
+    state = None if args.state is None else read_state_file(args.state, args.which)
+    if state is not None and args.skip_samples is None:
+        skip = SkipList.parse(str(state["fingerprint"].get("skipped_samples", "")))
+    with progress(lambda: "opening datasets"):
+        data = open_data(args)
+        dataset = without(data.split(args.which, args.set), skip)
+    for note in data.notes:
+        say("trace", note)
+    steps = training_steps(args, len(dataset))
+    step = args.step
+    if args.iteration is not None:
+        step = args.iteration - 1
+    if state is not None:
+        consumed = read_state(state, full_fingerprint(dataset, steps.sampler))
+        if step is None and args.sample is None and args.document is None:
+            step = steps.step_at(consumed) - 1
+            if step < 0:
+                raise ValueError(
+                    f"{args.state} was saved before the first step; give --step 0 for what comes"
+                )
+    with progress(lambda: "searching"):
+        if args.document is not None:
+            answer = answer_document(dataset, steps, args.document, args.path, args.until_step)
+        elif args.sample is not None:
+            answer = answer_sample(dataset, steps, args.sample)
+        elif step is not None:
+            answer = answer_step(dataset, steps, step)
+        else:
+            raise ValueError(
+                "what is asked? Give --step, --iteration, --sample, --document or --state"
+            )
+    if args.json:
+        print_json(answer)
+    else:
+        TracePage(sys.stdout).answer(answer)
+    return OK

@@ -1,0 +1,265 @@
+"""`coredata view` and `coredata trace` with the flags of a training run."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from coredata import BatchLoader, MegatronPretrainingSampler
+from coredata.datasets import WithoutSamples
+from coredata.formats import IndexedDatasetBuilder
+from coredata.text import ByteTokenizer
+from coredata.tools.data_arguments import add_data_arguments, datasets_from_args
+from coredata.tools.main import main
+
+RUN = "--seq-length 16 --train-iters 8 --micro-batch-size 2 --global-batch-size 4 --eval-iters 0"
+BYTES = "--split 1,0,0 --tokenizer-type ByteTokenizer"
+
+
+@pytest.fixture
+def files(tmp_path):
+    tokenizer = ByteTokenizer()
+    for name in ("code", "prose"):
+        with IndexedDatasetBuilder(str(tmp_path / name), np.uint16) as builder:
+            for k in range(12):
+                ids = [*tokenizer.encode(f"{name} {k}: " + "word " * (k % 4)), tokenizer.eod]
+                builder.add_document(ids, [len(ids)])
+            builder.finalize()
+    return tmp_path
+
+
+def flags(files, extra=""):
+    data = ["--data-path", "0.4", str(files / "code"), "0.6", str(files / "prose")]
+    return [*data, *f"{RUN} {BYTES} {extra}".split()]
+
+
+def train(given):
+    import argparse
+
+    args = add_data_arguments(argparse.ArgumentParser()).parse_args(given)
+    return datasets_from_args(args)[0]
+
+
+def coredata(command, given, *more):
+    return main([command, *map(str, more), *given])
+
+
+def answer(capsys, given, *more):
+    assert coredata("trace", given, *more, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_view_of_several_samples(files, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    assert coredata("view", flags(files), "--sample", 3, 5) == 0
+    out = capsys.readouterr().out
+    assert "sample 3 of " in out
+    assert "sample 5 of " in out
+    assert "\x1b" not in out
+    assert all(len(line) <= 70 for line in out.splitlines())
+    text = ByteTokenizer().decode(train(flags(files))[3]["tokens"].tolist())
+    assert text.strip()[:6] in out
+
+
+def test_a_view_for_scripts(files, capsys):
+    assert coredata("view", flags(files), "--sample", 3, "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    expected = train(flags(files))[3]["tokens"].tolist()
+    assert data["samples"][0]["rows"][0]["tokens"] == expected
+    assert coredata("view", flags(files), "--sample", 3, "--table") == 0
+    assert capsys.readouterr().out.count(" loss") >= 16
+
+
+def test_a_view_behind_a_skip_list(files, capsys):
+    given = flags(files)
+    assert coredata("view", given, "--sample", 1, "--skip-samples", "0, 2-4", "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["samples"][0]["rows"][0]["tokens"] == train(given)[5]["tokens"].tolist()
+    (files / "skip.txt").write_text("# a spike\n0\n2-4\n")
+    assert coredata("view", given, "--sample", 1, "--skip-samples", files / "skip.txt") == 0
+    capsys.readouterr()
+    assert coredata("view", given, "--sample", 1, "--skip-samples", "4-2") == 2
+    assert "--skip-samples: skip list, line 1: '4-2' is neither" in capsys.readouterr().err
+    assert coredata("view", given, "--sample", 1, "--skip-samples", "900") == 2
+    assert "skip: sample 900 is to be skipped, but the dataset has" in capsys.readouterr().err
+
+
+def test_one_epoch_without_steps(files, capsys):
+    given = ["--data-path", str(files / "code"), *BYTES.split(), "--seq-length", "16"]
+    assert coredata("view", given, "--sample", 0) == 0
+    captured = capsys.readouterr()
+    assert "one epoch of every file, whose order is not that of a longer run" in captured.err
+    weighted = ["--data-path", "1", str(files / "code"), "1", str(files / "prose")]
+    given = [*weighted, *BYTES.split(), "--seq-length", "16"]
+    assert coredata("view", given, "--sample", 0) == 2
+    assert "Give --train-iters or --train-samples, as for training" in capsys.readouterr().err
+
+
+def test_samples_and_splits_that_there_are_not(files, capsys):
+    given = flags(files)
+    count = len(train(given))
+    assert coredata("view", given, "--sample", count) == 2
+    assert f"sample {count} was asked of {count} samples; they are" in capsys.readouterr().err
+    assert coredata("view", given, "--sample", 0, "--which", "test") == 2
+    assert "--which test: the flags give no test split, only train" in capsys.readouterr().err
+
+
+def test_an_unknown_prefix(files, capsys):
+    given = ["--data-path", str(files / "cod"), *RUN.split(), *BYTES.split()]
+    assert coredata("trace", given, "--step", 0) == 2
+    assert "code" in capsys.readouterr().err
+
+
+def test_steps_iterations_and_samples_agree(files, capsys):
+    given = flags(files)
+    step = answer(capsys, given, "--step", 3)
+    assert (step["consumed_before"], step["consumed_after"]) == (12, 16)
+    assert {part["sample"] for part in step["parts"]} == {12, 13, 14, 15}
+    assert answer(capsys, given, "--iteration", 4) == step
+    sample = answer(capsys, given, "--sample", 13)
+    assert [one["step"] for one in sample["steps"]] == [3]
+    assert sample["parts"] == [part for part in step["parts"] if part["sample"] == 13]
+    last = len(train(given)) - 1
+    beyond = answer(capsys, given, "--sample", last)
+    assert beyond["steps"] == ([] if last >= 32 else beyond["steps"])
+
+
+def test_documents_and_steps_agree(files, capsys):
+    given = flags(files)
+    path = str(files / "prose")
+    found = answer(capsys, given, "--document", 7, "--path", path)
+    expected = set()
+    for number in range(8):
+        for part in answer(capsys, given, "--step", number)["parts"]:
+            if (part["document"], part["path"]) == (7, path):
+                expected.add((number, part["sample"]))
+    assert {(one["step"], one["sample"]) for one in found["sightings"]} == expected
+    assert expected
+    fewer = answer(capsys, given, "--document", 7, "--path", path, "--until-step", 4)
+    assert {one["step"] for one in fewer["sightings"]} == {s for s, _ in expected if s < 4}
+    either = answer(capsys, given, "--document", 7)
+    assert len(either["sightings"]) > len(found["sightings"])
+
+
+@pytest.mark.parametrize("extra", ["--dataloader-type cyclic", "--rampup-batch-size 2 2 8"])
+def test_other_orders(files, capsys, extra):
+    given = flags(files, extra)
+    step = answer(capsys, given, "--step", 1)
+    sample = step["parts"][0]["sample"]
+    steps = [one["step"] for one in answer(capsys, given, "--sample", sample)["steps"]]
+    assert 1 in steps
+    if "cyclic" in extra:
+        assert {part["sample"] for part in step["parts"]} != {4, 5, 6, 7}
+    else:
+        assert step["consumed_before"] == 2
+
+
+def test_pages(files, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    given = flags(files)
+    for question in (("--step", 3), ("--sample", 13), ("--document", 7)):
+        assert coredata("trace", given, *question) == 0
+        out = capsys.readouterr().out
+        assert all(len(line) <= 80 for line in out.splitlines())
+    assert coredata("trace", given, "--step", 3) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("step 3 (iteration 4): consumed_samples 12 to 16\n")
+    assert re.search(r"  sample 12: .*(code|prose), document \d+, tokens \d+–\d+\n", out)
+    assert re.search(r"(code|prose): \d samples?, \d+ tokens\n", out)
+
+
+def state_of(given, batches, skip=()):
+    dataset = WithoutSamples(train(given), skip)
+    with BatchLoader(dataset, MegatronPretrainingSampler(len(dataset), 0, 2, 0, 2)) as loader:
+        for _ in range(batches):
+            next(loader)
+        return loader.state_dict()
+
+
+def test_the_step_before_a_state(files, capsys):
+    given = flags(files)
+    (files / "state.json").write_text(json.dumps(state_of(given, 4)))
+    found = answer(capsys, given, "--state", files / "state.json")
+    assert (found["step"], found["consumed_after"]) == (3, 16)
+    several = {"train": state_of(given, 4, [0, 1, 20]), "valid": {}}
+    (files / "state.json").write_text(json.dumps(several))
+    found = answer(capsys, given, "--state", files / "state.json")
+    other = answer(capsys, given, "--step", 3, "--skip-samples", "0,1,20")
+    assert found == other
+    assert coredata("trace", given, "--state", files / "state.json", "--skip-samples", "3") == 2
+    text = 'skipped_samples: the state has "0-1,20", this loader has "3"'
+    assert text in capsys.readouterr().err
+
+
+def test_a_state_from_another_dataset(files, capsys):
+    given = flags(files)
+    (files / "state.json").write_text(json.dumps(state_of(given, 4)))
+    other = ["--data-path", "0.5", str(files / "code"), "0.5", str(files / "prose")]
+    other += [*RUN.split(), *BYTES.split()]
+    assert coredata("trace", other, "--state", files / "state.json") == 2
+    error = capsys.readouterr().err
+    assert "the loader state was saved over another dataset or order" in error
+    assert "weights: the state has" in error
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("{", "is not JSON"),
+        ("[1]", "holds no loader state: list"),
+        ('{"step": 3}', r"holds no loader state: \['step'\]; need a JSON file of what state_dict"),
+    ],
+)
+def test_files_that_are_no_states(files, capsys, content, text):
+    (files / "state.json").write_text(content)
+    assert coredata("trace", flags(files), "--state", files / "state.json") == 2
+    assert re.search(text, capsys.readouterr().err)
+
+
+def test_questions_that_make_no_sense(files, capsys):
+    given = flags(files)
+    for question, text in [
+        ((), "what is asked? Give --step, --iteration, --sample, --document or --state"),
+        (("--step", 99), "step 99 of a run of "),
+        (("--iteration", 0), "step -1 of a run of "),
+        (("--document", 12), "document 12 was asked of"),
+        (("--document", 1, "--path", "x"), "path: x is not in the blend, which reads"),
+        (("--sample", 900), "sample 900 was asked of"),
+    ]:
+        assert coredata("trace", given, *question) == 2
+        assert text in capsys.readouterr().err
+    (files / "state.json").write_text(json.dumps(state_of(given, 0)))
+    assert coredata("trace", given, "--state", files / "state.json") == 2
+    assert "was saved before the first step; give --step 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        coredata("trace", given, "--step", 1, "--document", 2)
+    assert "not allowed with" in capsys.readouterr().err
+
+
+def test_batches_of_unknown_size(files, capsys):
+    given = ["--data-path", str(files / "code"), *BYTES.split(), "--seq-length", "16"]
+    assert coredata("trace", given, "--step", 0) == 2
+    assert "--global-batch-size is missing" in capsys.readouterr().err
+    cyclic = [*given, "--global-batch-size", "4", "--dataloader-type", "cyclic"]
+    assert coredata("trace", cyclic, "--step", 0) == 2
+    assert "--micro-batch-size is missing: a cyclic order depends on it" in capsys.readouterr().err
+    external = [*given, "--global-batch-size", "4", "--dataloader-type", "external"]
+    assert coredata("trace", external, "--step", 0) == 2
+    assert "--dataloader-type external: the order of samples is not" in capsys.readouterr().err
+
+
+def test_rows_of_conversations(files, capsys):
+    rows = [
+        {"messages": [{"role": "user", "content": f"Q{k}"}, {"role": "assistant", "content": "A"}]}
+        for k in range(6)
+    ]
+    path = files / "chats.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    for kind in ("--sft", "--use-varlen-dataset"):
+        given = ["--data-path", str(path), *RUN.split(), *BYTES.split(), kind]
+        given += ["--seq-length", "64"]
+        assert coredata("view", given, "--sample", 2) == 0
+        assert "document 2" in capsys.readouterr().out
+        found = answer(capsys, given, "--document", 2)
+        assert [one["sample"] for one in found["sightings"]] == [2, 8, 14, 20, 26]
