@@ -186,11 +186,21 @@ def _near(path: str, suffix: str, otherwise: str) -> str:
     pattern = os.path.join(directory, f"*{suffix}")
     there = sorted(os.path.basename(found) for found in _listed(pattern))
     names = [found[: len(found) - len(suffix)] for found in there]
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    near = _closest(name, names)
     if near:
         return f"Did you mean {' or '.join(os.path.join(directory, other) for other in near)}?"
     shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
     return f"In {directory or 'this directory'} there are {shown or 'none'}. {otherwise}"
+
+
+def _closest(name: str, names: list[str]) -> list[str]:
+    """Names that are much like `name`, apart from how all of them end."""
+    cut, least = 0, min(map(len, [name, *names])) - 1
+    while cut < least and all(other[-1 - cut] == name[-1 - cut] for other in names):
+        cut += 1
+    stems = {other[: len(other) - cut]: other for other in names}
+    near = difflib.get_close_matches(name[: len(name) - cut], stems, n=3, cutoff=0.6)
+    return [stems[stem] for stem in near]
 
 
 def _listed(pattern: str) -> list[str]:

@@ -67,7 +67,7 @@ def size_text(count: int) -> str:
     raise ValueError(f"{count} is no number of bytes")
 
 
-def time_text(seconds: float) -> str:
+def time_text(seconds: int | float) -> str:
     """A duration: "0.3 s", "12 s", "3:05 min", "2:04:09 h"."""
     if seconds < 10:
         return f"{seconds:.1f} s"

@@ -32,9 +32,9 @@ class UnknownFlags:
         """Why they are refused; `tolerable` if the command could pass over them."""
         text = f"unknown: {', '.join(self.flags)}"
         if self.doubts:
-            text += ". Did you mean " + ", ".join(known for _, known in self.doubts) + "?"
+            text += f" (did you mean {', '.join(known for _, known in self.doubts)}?)"
         if tolerable:
-            text += f" To paste a training script's flags, add {FLAG}"
+            text += f". To paste a training script's flags, add {FLAG}"
         return text
 
 
@@ -60,9 +60,20 @@ def unknown_flags(rest: Sequence[str], known: Sequence[str]) -> UnknownFlags:
         if word.startswith("--") or not flags:
             flags.append(word)
             name = word.partition("=")[0]
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
-            if near and name.startswith("--"):
-                doubts.append((name, near[0]))
+            near = next((flag for flag in known if _misspelt(name, flag)), None)
+            if near is not None:
+                doubts.append((name, near))
         else:
             flags[-1] += f" {word}"
     return UnknownFlags(tuple(flags), tuple(doubts))
+
+
+def _misspelt(flag: str, known: str) -> bool:
+    """Whether every word of `flag` is much like that of `known`: not so --save-interval and
+    --eval-interval."""
+    words, others = flag.split("-"), known.split("-")
+    return len(words) == len(others) and all(map(_alike, words, others))
+
+
+def _alike(word: str, other: str) -> bool:
+    return difflib.SequenceMatcher(None, word, other).ratio() >= 0.7
