@@ -40,9 +40,7 @@ def rows(full: bool) -> list[Row]:
 
 
 def row(directory: Path, what: str) -> Row:
-    return compare(
-        "start", builder("coredata", directory), builder("other", directory), same, what
-    )
+    return compare("start", builder("coredata", directory), builder("other", directory), same, what)
 
 
 def calls(directory: Path, what: str) -> list[Row]:
