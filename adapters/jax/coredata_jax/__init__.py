@@ -8,10 +8,6 @@ from coredata_jax.packed import PackedBatches
 from coredata_jax.packed_plans import Plans, ReadWindows, Windows
 from coredata_jax.packed_rows import PackedRows
 from coredata_jax.packed_sampler import RowSampler
-from coredata_jax.packed import PackedBatches
-from coredata_jax.packed_plans import Plans, ReadWindows, Windows
-from coredata_jax.packed_rows import PackedRows
-from coredata_jax.packed_sampler import RowSampler
 from coredata_jax.ranks import JaxRanks
 from coredata_jax.sequence_order import SequenceOrder, load_balanced_order
 from coredata_jax.sharded import SEQUENCE_FIELDS, ShardedLoader
@@ -23,19 +19,13 @@ __all__ = [
     "JaxRanks",
     "PackedBatches",
     "PackedRows",
-    "PackedBatches",
-    "PackedRows",
     "PlanMismatchError",
-    "Plans",
-    "ReadWindows",
-    "RowSampler",
     "Plans",
     "ReadWindows",
     "RowSampler",
     "SequenceOrder",
     "ShardedBatches",
     "ShardedLoader",
-    "Windows",
     "Windows",
     "check_same_plan",
     "load_balanced_order",

@@ -90,6 +90,11 @@ class BatchLayout:
         )
 
     @cached_property
+    def on_cpu(self) -> bool:
+        """Whether the memory of devices is this process's own."""
+        return any(share.device.platform == "cpu" for share in self.shares)
+
+    @cached_property
     def local_row_shards(self) -> tuple[int, ...]:
         """The row shards that this process needs, each once, in rising order."""
         return tuple(sorted({share.row_shard for share in self.shares}))

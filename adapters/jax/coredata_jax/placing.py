@@ -1,6 +1,7 @@
 """From the arrays of one process to global arrays."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -37,16 +38,24 @@ def _place(array: np.ndarray, layout: BatchLayout, split_columns: bool) -> jax.A
     if split_columns:
         width = shape[1] // len(layout.local_column_shards)
         shape[1] = width * layout.column_shards
-    pieces = []
-    for share in layout.shares:
-        row = layout.local_row_shards.index(share.row_shard) * height
-        piece = array[row : row + height]
+    sharding = layout.sequence_sharding if split_columns else layout.row_sharding
+
+    def piece(index: Any) -> np.ndarray:
+        row = index[0].indices(shape[0])[0] // max(height, 1)
+        first = layout.local_row_shards.index(row) * height
+        part = array[first : first + height]
         if split_columns:
-            column = layout.local_column_shards.index(share.column_shard) * width
-            piece = piece[:, column : column + width]
+            column = index[1].indices(shape[1])[0] // max(width, 1)
+            first = layout.local_column_shards.index(column) * width
+            part = part[:, first : first + width]
         # A CPU "device" takes an aligned array over as it is: two devices that hold the same rows
         # would share one buffer, which a donation to either would overwrite.
-        pieces.append(piece.copy() if share.device.platform == "cpu" else piece)
+        return part.copy() if layout.on_cpu else part
+
+    if not sharding.is_fully_replicated or len(layout.shares) == 1:
+        return jax.make_array_from_callback(tuple(shape), sharding, piece)
+    # It would ask for one piece for all devices, for the reason above one too few.
+    whole = (slice(None),) * array.ndim
+    pieces = [piece(whole) for _ in layout.shares]
     placed = jax.device_put(pieces, [share.device for share in layout.shares])
-    sharding = layout.sequence_sharding if split_columns else layout.row_sharding
     return jax.make_array_from_single_device_arrays(tuple(shape), sharding, placed)

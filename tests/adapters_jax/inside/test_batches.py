@@ -53,9 +53,10 @@ def test_a_step_may_donate_its_batch(numbers):
             assert all((np.asarray(v) == -1).all() for v in ruin(batch).values())
 
 
-def test_no_two_devices_share_memory():
+@pytest.mark.parametrize(("mesh", "axes"), [(DATA, "data"), (mesh_of(model=8), ())])
+def test_no_two_devices_share_memory(mesh, axes):
     wide = ArrayDataset({"tokens": np.arange(64 * 1024).reshape(64, 1024)})
-    with ShardedBatches(wide, 64, DATA) as run:
+    with ShardedBatches(wide, 64, mesh, axes) as run:
         shards = next(run)["tokens"].addressable_shards
     assert len({shard.data.unsafe_buffer_pointer() for shard in shards}) == 8
 

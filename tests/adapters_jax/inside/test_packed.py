@@ -318,9 +318,7 @@ def test_after_close():
     next(batches)
     batches.close()
     state = batches.state_dict()
-    with pytest.raises(
-        RuntimeError, match=r"PackedBatches is closed \(at consumed_samples=20"
-    ):
+    with pytest.raises(RuntimeError, match=r"PackedBatches is closed \(at consumed_samples=20"):
         next(batches)
     for use in (lambda: batches.seek(0), batches.rewind, lambda: batches.load_state_dict(state)):
         with pytest.raises(RuntimeError, match=r"PackedBatches is closed, so its position"):
