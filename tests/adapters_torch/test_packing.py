@@ -169,3 +169,12 @@ def test_middle_stages_know_the_boundaries(run_ranks):
 def test_counts_are_exact_at_any_size():
     shapes = PackedShapes([], TokenCounts(2**53 + 1, 2**80 + 1))
     assert PackedShapes.from_words(shapes.words()) == shapes
+
+
+def test_a_packed_loader_after_close():
+    loader = PackedLoader(Rows(), HybridCPMegatronPretrainingSampler(48, 12, 1, 12, 0, 1), CONFIG)
+    loader.close()
+    with pytest.raises(RuntimeError, match=r"PackedLoader is closed \(at consumed_samples=12\)"):
+        next(loader)
+    with pytest.raises(RuntimeError, match="PackedLoader is closed, so its position cannot be"):
+        loader.load_state_dict(loader.state_dict())

@@ -117,6 +117,12 @@ def check_packed(ranks: JaxRanks, process: int) -> None:
         assert watched.reads == [n for samples in mine for n in sorted(samples.tolist())]
 
 
+def check_mesh_of_others(process: int) -> None:
+    theirs = [device for device in jax.devices() if device.process_index != process]
+    with pytest.raises(ValueError, match=f"none of its 4 devices belongs to process {process}"):
+        ShardedBatches(numbered_dataset(40, 4), 4, Mesh(np.array(theirs), ("data",)))
+
+
 def main() -> None:
     process, port, directory = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=process)
@@ -141,6 +147,7 @@ def main() -> None:
     check_grid(gpt, process)
     check_agreement(ranks, process)
     check_packed(ranks, process)
+    check_mesh_of_others(process)
     (directory / f"done-{process}.json").write_text(json.dumps("done"))
 
 
