@@ -143,23 +143,46 @@ def training_steps(args: argparse.Namespace, samples: int) -> TrainingSteps:
     return TrainingSteps(sampler, size)
 
 
-def read_state_file(path: str, split: str) -> Mapping[str, Any]:
-    """A loader's state from a JSON file: a state, or a dict of them by split.
+def read_states(path: str) -> dict[str, Mapping[str, Any]]:
+    """The loaders' states in a JSON file: one, called "", or several by name.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: no JSON, or no state in it.
+        ValueError: no JSON, or no states in it.
     """
     try:
         found: Any = json.loads(read_bytes(path))
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}; need what state_dict() gave") from error
-    if isinstance(found, Mapping) and "fingerprint" not in found and split in found:
-        found = found[split]
-    if not isinstance(found, Mapping) or "fingerprint" not in found:
+    states = {"": found} if isinstance(found, Mapping) and "fingerprint" in found else found
+    if isinstance(states, Mapping):
+        states = {
+            str(name): state
+            for name, state in states.items()
+            if isinstance(state, Mapping) and "fingerprint" in state
+        }
+    if not states or not isinstance(states, Mapping):
         keys = sorted(map(str, found)) if isinstance(found, Mapping) else type(found).__name__
         raise ValueError(
             f"{path} holds no loader state: {keys}; need a JSON file of what state_dict() gave, "
             "with version, consumed_samples and fingerprint"
         )
-    return found
+    return dict(states)
+
+
+def read_state_file(path: str, split: str) -> Mapping[str, Any]:
+    """The state of the loader of a split in a JSON file.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: no JSON, or no such state in it.
+    """
+    states = read_states(path)
+    if "" in states:
+        return states[""]
+    if split not in states:
+        raise ValueError(
+            f"{path} holds the states of {', '.join(states)}, but none of {split}; choose with "
+            "--which"
+        )
+    return states[split]

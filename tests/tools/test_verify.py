@@ -1,5 +1,6 @@
 """`coredata verify` as scripts and people use it."""
 
+import functools
 import json
 import re
 import time
@@ -11,6 +12,7 @@ from coredata.datasets import GPTDataset, GPTDatasetConfig
 from coredata.formats import IndexedDatasetBuilder
 from coredata.indices import Split
 from coredata.text import ByteTokenizer
+from coredata.tools import output, verify_run
 from coredata.tools.main import main
 
 
@@ -172,16 +174,8 @@ def test_checksums_beside_a_pair(corpus, capsys):
 
 
 def test_progress_of_what_takes_long(corpus, capsys, monkeypatch):
-    monkeypatch.setattr(
-        "coredata.tools.output.progress.__wrapped__.__kwdefaults__",
-        {
-            "delay": 0.0,
-            "redraw": 0.01,
-            "every": 0.01,
-        },
-    )
-    import coredata.tools.verify_run as verify_run
-
+    soon = functools.partial(output.progress, delay=0.0, every=0.01)
+    monkeypatch.setattr(output, "progress", soon)
     slow = verify_run.find_pair_faults
 
     def later(*args, **options):
