@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -20,6 +20,7 @@ from coredata.datasets.sample_numbers import SampleNumbers
 from coredata.datasets.special_ids import read_attribute
 from coredata.fim import Draws, Infilling, SampleDraws
 from coredata.indices import SampleSpans, Split
+from coredata.text.fast import accelerated_once
 
 
 class GPTFIMDataset(GPTDataset):
@@ -57,6 +58,7 @@ class GPTFIMDataset(GPTDataset):
     ) -> None:
         roles = read_attribute(config.tokenizer, "special_tokens_dict") or {}
         self._infilling = Infilling.of(config.fim_options(), config.tokenizer, roles.values())
+        self._faster: Infilling | None = None
         self._stream = np.random.RandomState(config.random_seed)
         super().__init__(
             indexed_dataset, dataset_path, indexed_indices, num_samples, index_split, config
@@ -104,9 +106,22 @@ class GPTFIMDataset(GPTDataset):
             text[:length]
             for text, length in zip(gathered.text, gathered.row_lengths.tolist(), strict=True)
         ]
-        permuted = self._infilling.batch(rows, self._draws(numbers))
+        permuted = self._fast_infilling().batch(rows, self._draws(numbers))
         for row, tokens in zip(rows, permuted, strict=True):
             row[:] = tokens
+
+    def _fast_infilling(self) -> Infilling:
+        """With the fastest tokenizer of the same ids; found out by the first read."""
+        if self._faster is None:
+            self._faster = self._infilling
+            if self.config.fim_encoder == "auto":
+                tokenizer = accelerated_once(self.config.tokenizer)
+                self._faster = replace(self._infilling, tokenizer=tokenizer)
+        return self._faster
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As for any dataset; each process finds the fastest tokenizer for itself."""
+        return {**super().__getstate__(), "_faster": None}
 
     def _draws(self, numbers: SampleNumbers) -> Iterable[Draws]:
         if self.config.randomness == "stream":

@@ -7,13 +7,15 @@ from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.fim import DEFAULT_TOKENS, FIMOptions, FIMTokenizer, FIMTokens
 
 RANDOMNESS = ("sample", "stream")
+ENCODERS = ("auto", "tokenizers")
 
 
 @dataclass(frozen=True)
 class GPTFIMDatasetConfig(GPTDatasetConfig):
     """Settings of `GPTFIMDataset`: those of GPT samples, and how pieces of them are permuted.
 
-    Fields carry the reference's names, `fim_truncate_or_pad` and `randomness` are not in it.
+    Fields carry the reference's names, `fim_truncate_or_pad`, `randomness` and
+    `fim_encoder` are not in it.
     Defaults are those of its command line.
 
     Raises:
@@ -50,11 +52,17 @@ class GPTFIMDatasetConfig(GPTDatasetConfig):
     sample is the same in any process, order and restart. "stream": from one generator in the order
     samples are read, as in the reference; results depend on that order, on workers and restarts."""
 
+    fim_encoder: str = "auto"
+    """"auto" to tokenise with the gigatoken package where it is installed and gives the tokenizer's
+    ids for a sample; "tokenizers" to do without. The samples are the same."""
+
     def __post_init__(self) -> None:
         """Check all fields."""
         super().__post_init__()
         if self.randomness not in RANDOMNESS:
             raise ValueError(f'randomness: got {self.randomness!r}, need "sample" or "stream"')
+        if self.fim_encoder not in ENCODERS:
+            raise ValueError(f'fim_encoder: got {self.fim_encoder!r}, need "auto" or "tokenizers"')
         if not isinstance(self.tokenizer, FIMTokenizer):
             raise ValueError(
                 "tokenizer: infilling decodes and encodes text, but "

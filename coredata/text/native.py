@@ -10,6 +10,7 @@ import numpy as np
 
 from coredata._typing import Int32, Int64
 from coredata.text.native_batch import encode_one, encode_texts
+from coredata.text.protocol import Tokenizer
 from coredata.text.special import SpecialTokens, Vocabulary, find_special_tokens
 
 
@@ -40,6 +41,7 @@ class NativeTokenizer(ABC):
         self._split_special_tokens = split_special_tokens
         self._identifiers = unique_identifiers
         self._vocab_size: int | None = None
+        self.faster: Tokenizer | None = None
         content = self._read()
         self._content_hash = self._hash(content)
         self._native: Any = self._open(content)
@@ -63,7 +65,7 @@ class NativeTokenizer(ABC):
         return f"{type(self).__name__}({self._source!r}, eod={self.eod}, pad={self.pad})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_native": None}
+        return {**self.__dict__, "_native": None, "faster": None}
 
     @property
     def eod(self) -> int | None:

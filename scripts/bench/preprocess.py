@@ -82,7 +82,8 @@ def _beside_raw(name: str, tokenizer: NativeTokenizer, path: Path) -> Row:
 
 def _ready(tokenizer: NativeTokenizer, encoder: str) -> Iterator[Tokenizer]:
     """The tokenizer again and again, each time with cold caches; made ready in advance."""
-    assert tokenizer.vocab_size and accelerated(tokenizer).encoder == "gigatoken"
+    assert tokenizer.vocab_size
+    assert accelerated(tokenizer).encoder == "gigatoken"
     if encoder == "tokenizers":
         return iter([tokenizer] * 6)
     return iter([GigatokenTokenizer(tokenizer) for _ in range(6)])
@@ -117,10 +118,10 @@ def _reference(tokenizer: NativeTokenizer, path: Path, prefix: Path) -> None:
     dtype = np.uint16 if tokenizer.vocab_size <= 65500 else np.int32
     builder = IndexedDatasetBuilder(f"{prefix}_text_document.bin", dtype=dtype)
     _worker.update(tokenizer=tokenizer, native=tokenizer._opened())
-    with path.open(encoding="utf-8") as lines:
-        with multiprocessing.get_context("fork").Pool(WORKERS) as pool:
-            for ids in pool.imap(_encode, lines, 32):
-                builder.add_document(ids, [len(ids)])
+    fork = multiprocessing.get_context("fork")
+    with path.open(encoding="utf-8") as lines, fork.Pool(WORKERS) as pool:
+        for ids in pool.imap(_encode, lines, 32):
+            builder.add_document(ids, [len(ids)])
     builder.finalize(f"{prefix}_text_document.idx")
 
 
