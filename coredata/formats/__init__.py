@@ -20,6 +20,7 @@ from coredata.formats.errors import (
 from coredata.formats.indexed import IndexedDataset
 from coredata.formats.layout import sequence_pointers, write_index
 from coredata.formats.merging import merge
+from coredata.formats.opening import open_many, prepared
 from coredata.formats.pair import has_modes
 from coredata.formats.paths import get_bin_path, get_idx_path
 from coredata.formats.row_source import JoinedRows, RowSource
@@ -55,7 +56,9 @@ __all__ = [
     "get_idx_path",
     "has_modes",
     "merge",
+    "open_many",
     "open_rows",
+    "prepared",
     "sequence_pointers",
     "verify_block_checksums",
     "verify_indexed",

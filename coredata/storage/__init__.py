@@ -20,6 +20,7 @@ from coredata.storage.ranged import RangedObject
 from coredata.storage.reader import ByteReader
 from coredata.storage.readers import open_reader
 from coredata.storage.retrying import RetryPolicy, ShortBodyError, StorageError
+from coredata.storage.service import looked_up
 
 __all__ = [
     "BLOCK",
@@ -48,6 +49,7 @@ __all__ = [
     "is_url",
     "join",
     "local_path",
+    "looked_up",
     "open_binary",
     "open_checksums",
     "open_copied",

@@ -1,8 +1,9 @@
 """An fsspec file system in this process, and single requests through it."""
 
+import functools
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 from urllib.parse import urlsplit
@@ -24,6 +25,10 @@ _VERSION_FIELDS = (
     "updated",
     "created",
 )
+
+_PAGE = 1000
+_WORTH_A_LISTING = 8
+"""Objects that a listing must save requests for."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,42 @@ class Connection:
             )
         self._checked[url] = time.monotonic()
         return _facts(found, _speaks(remote, "s3") or _speaks(remote, "http"))
+
+    def listed(self, urls: Sequence[str]) -> dict[str, ObjectFacts]:
+        """The same for many objects of one directory, as far as listings tell it cheaply.
+
+        One request lists up to a thousand objects. It stops where that costs more than to ask for
+        one object at a time, so some may be left out; all of them where there is no S3.
+
+        Raises:
+            Exception: whatever the file system raises.
+        """
+        remote, _ = self._system(urls[0])
+        if not _speaks(remote, "s3"):
+            return {}
+        by_key = {remote.split_path(remote._strip_protocol(url))[1]: url for url in urls}
+        bucket, first, _ = remote.split_path(remote._strip_protocol(urls[0]))
+        directory = first[: first.rfind("/") + 1]
+        wanted, found = sorted(by_key), {}
+
+        def page_after(key: str) -> Awaitable[Any]:
+            where = {"Bucket": bucket, "Prefix": directory, "StartAfter": key}
+            return remote._call_s3("list_objects_v2", MaxKeys=_PAGE, **where)
+
+        while wanted:
+            before = wanted[0][:-1]
+            page = self._wait(remote, functools.partial(page_after, before))
+            entries = {entry["Key"]: entry for entry in page.get("Contents", [])}
+            last = max(entries, default="")
+            passed = [key for key in wanted if key <= last or not page.get("IsTruncated")]
+            for key in passed:
+                if key in entries:
+                    entry = {"size": entries[key]["Size"], "ETag": entries[key]["ETag"]}
+                    found[by_key[key]] = _facts(entry, True)
+            wanted = wanted[len(passed) :]
+            if len(passed) < _WORTH_A_LISTING:
+                break
+        return found
 
     def fetch(self, url: str, facts: ObjectFacts, start: int, stop: int) -> bytes:
         """Bytes `start … stop` of an object.

@@ -1,9 +1,10 @@
 """What all readers of objects in a process share: memory, threads, connections, counters."""
 
+import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, final
 
@@ -13,7 +14,7 @@ from coredata._typing import Int64, UInt8
 from coredata.storage.block_store import BlockStore
 from coredata.storage.counters import Counters, Tally
 from coredata.storage.object_requests import ObjectRequests, RemoteObject
-from coredata.storage.options import ReadOptions
+from coredata.storage.options import ReadOptions, read_options
 from coredata.storage.ranges import RangePlan
 from coredata.storage.retrying import StorageError
 from coredata.storage.segments import Segment, SegmentTable, cost_of_segment
@@ -62,6 +63,16 @@ class ReadService:
             StorageError: its storage does not answer, or does not know its size.
         """
         return self._requests.open(url, storage_options)
+
+    def looked_up(
+        self, urls: Sequence[str], storage_options: Mapping[str, Any] | None
+    ) -> contextlib.AbstractContextManager[None]:
+        """Look objects up together; in the `with` block `open` takes what was found.
+
+        Raises:
+            StorageError: storage does not answer.
+        """
+        return self._requests.looked_up(urls, storage_options)
 
     def fetch(self, what: RemoteObject, start: int, stop: int) -> bytes:
         """Bytes `start … stop` of an object straight from storage, past what is kept.
@@ -264,6 +275,19 @@ def _copy(segments: list[Segment], start: int, stop: int, out: np.ndarray) -> No
         first, last = max(start, segment.start), min(stop, segment.stop)
         data = np.frombuffer(segment.data or b"", np.uint8)
         out[first - start : last - start] = data[first - segment.start : last - segment.start]
+
+
+@contextlib.contextmanager
+def looked_up(
+    urls: Sequence[str], storage_options: Mapping[str, Any] | None = None
+) -> Iterator[None]:
+    """Look objects up together; in the `with` block readers that open them ask no more.
+
+    Raises:
+        StorageError: storage does not answer.
+    """
+    with read_service(read_options(storage_options)).looked_up(urls, storage_options):
+        yield
 
 
 def read_service(options: ReadOptions) -> ReadService:
