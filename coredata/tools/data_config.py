@@ -96,6 +96,8 @@ def _masked_fields(args: argparse.Namespace) -> dict[str, Any]:
     fields = {
         "masking_probability": args.mask_prob,
         "short_sequence_probability": args.short_seq_prob,
+        "masking_word_start": args.masking_word_start,
+        "masking_do_full_word": args.masking_do_full_word,
     }
     if args.dataset == "bert":
         return {**fields, "classification_head": args.bert_binary_head}

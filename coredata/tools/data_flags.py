@@ -132,6 +132,18 @@ def add_masked_flags(parser: argparse.ArgumentParser) -> None:
         dest="bert_binary_head",
         help="samples are not two halves of which the second may be another text's",
     )
+    group.add_argument(
+        "--masking-word-start",
+        metavar="TEXT",
+        help='how a piece that begins a word begins, "▁" or "Ġ", if not WordPiece (not in the '
+        "reference)",
+    )
+    group.add_argument(
+        "--no-masking-full-word",
+        action="store_false",
+        dest="masking_do_full_word",
+        help="mask pieces of words by themselves (not in the reference)",
+    )
 
 
 def add_infilling_flags(parser: argparse.ArgumentParser) -> None:

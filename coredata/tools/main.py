@@ -16,7 +16,7 @@ from coredata import __version__
 from coredata.tools.output import EXIT_CODES, INTERRUPTED, USAGE, say
 from coredata.tools.unknown_flags import FLAG, unknown_flags
 
-COMMANDS = ("demo", "merge", "preprocess", "selfcheck", "trace", "verify", "view")
+COMMANDS = ("demo", "inspect", "merge", "prepare-cache", "preprocess", "selfcheck", "trace", "verify", "view")
 
 _EPILOG = f"""\
 `coredata COMMAND --help` tells more. {EXIT_CODES}
@@ -34,7 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"coredata {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        module = import_module(f"coredata.tools.{name}")
+        module = import_module(f"coredata.tools.{name.replace('-', '_')}")
         command = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run=module.run, parser=command)

@@ -6,12 +6,14 @@ import pytest
 
 import coredata
 from coredata import datasets
+from coredata.text import demo_tokenizer
 from coredata.tools.data_arguments import (
     add_data_arguments,
     data_plan,
     datasets_from_args,
     packing_scheduler,
 )
+from coredata.tools.data_config import config_fields, dataset_class
 
 NULL = ("--tokenizer-type", "NullTokenizer", "--vocab-size", "1000")
 SIZES = ("--seq-length", "16", "--num-samples", "20", "5", "5")
@@ -276,3 +278,22 @@ def test_ranks_and_tokenizer_of_the_caller(write_pair, parse, tmp_path):
     )[0]
     assert train.num_samples == 3
     assert train.config.tokenizer is tokenizer
+
+
+def test_bert_and_t5(write_pair, parse):
+    base = ("--data-path", write_pair("a"), "--split", "1", *SIZES, "--no-masking-full-word")
+    t5 = (*base, "--dataset", "t5", "--decoder-seq-length", 12, "--mask-prob", 0.2)
+    with pytest.raises(ValueError, match="tokenizer"):
+        data_plan(parse(*t5, *NULL), tokenizer=demo_tokenizer())
+    bert = parse(*base, "--dataset", "bert", "--bert-no-binary-head", "--short-seq-prob", 0.3)
+    assert not bert.bert_binary_head
+    assert bert.short_seq_prob == 0.3
+    assert dataset_class(bert)[0] is datasets.BERTMaskedWordPieceDataset
+    assert dataset_class(parse(*t5))[0] is datasets.T5MaskedWordPieceDataset
+    fields = config_fields(bert)
+    assert fields["short_sequence_probability"] == 0.3
+    assert not fields["classification_head"]
+    assert not fields["masking_do_full_word"]
+    fields = config_fields(parse(*t5, "--masking-word-start", "▁"))
+    assert (fields["sequence_length_decoder"], fields["masking_probability"]) == (12, 0.2)
+    assert fields["masking_word_start"] == "▁"

@@ -1,0 +1,55 @@
+"""What `coredata prepare-cache` prints."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from coredata.indices import Split
+from coredata.tools.output import size_text, time_text
+from coredata.tools.prepare_cache_run import Prepared, PreparedCache
+
+
+def page(prepared: Prepared) -> Iterator[str]:
+    """Lines for a person."""
+    sizes = prepared.sizes
+    batch = "" if sizes.global_batch_size is None else f", {sizes.global_batch_size:,} a step"
+    ranks = f", {sizes.data_parallel_size} data-parallel ranks" if sizes.global_batch_size else ""
+    yield f"sizes from {sizes.source}{batch}{ranks}"
+    for split, asked, length in zip(Split, sizes.samples, prepared.lengths, strict=True):
+        wanted = "one epoch" if asked is None else f"{asked:,} samples asked"
+        yield f"  {split.name:<5}  {wanted}: {_have(length)}"
+    widest = max((len(cache.name) for cache in prepared.caches), default=0)
+    for cache in prepared.caches:
+        yield f"  {cache.state:<15}  {cache.split:<5}  {cache.name:<{widest}}  {_facts(cache)}"
+    total = sum(cache.bytes for cache in prepared.caches)
+    yield (
+        f"{prepared.built} built, {sum(c.state == 'hit' for c in prepared.caches)} hit, "
+        f"{size_text(total)} in {prepared.directory}, {time_text(prepared.seconds)}"
+    )
+
+
+def _have(length: int | list[int] | None) -> str:
+    if length is None:
+        return "no dataset"
+    if isinstance(length, list):
+        return f"{len(length)} datasets of {', '.join(f'{one:,}' for one in length)}"
+    return f"{length:,} there"
+
+
+def _facts(cache: PreparedCache) -> str:
+    samples = "" if cache.samples is None else f"{cache.samples:,} samples"
+    size = size_text(cache.bytes) if cache.bytes else ""
+    return ", ".join(fact for fact in (samples, size) if fact)
+
+
+def as_data(prepared: Prepared) -> dict[str, Any]:
+    """The same as values that JSON holds."""
+    return {
+        "directory": prepared.directory,
+        "sizes": asdict(prepared.sizes),
+        "lengths": dict(zip((split.name for split in Split), prepared.lengths, strict=True)),
+        "built": prepared.built,
+        "bytes": sum(cache.bytes for cache in prepared.caches),
+        "seconds": prepared.seconds,
+        "caches": [asdict(cache) for cache in prepared.caches],
+    }

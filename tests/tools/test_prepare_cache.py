@@ -1,0 +1,275 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coredata.datasets import blended_index, masked_index, rows
+from coredata.datasets.gpt_index_plan import GPTIndexPlan
+from coredata.datasets.index_cache import IndexCache
+from coredata.formats import IndexedDatasetBuilder
+from coredata.tools.data_arguments import datasets_from_args
+from coredata.tools.main import main
+from coredata.tools.pack_lengths import cached_lengths
+
+NULL = ("--tokenizer-type", "NullTokenizer", "--vocab-size", "1000")
+RUN = ("--seq-length", "16", "--global-batch-size", "4", "--train-iters", "10")
+RUN += ("--eval-interval", "5", "--eval-iters", "1")
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """Counts everything that is built or stored, of whatever kind."""
+    counted = []
+
+    def count(owner, name):
+        real = getattr(owner, name)
+
+        def counting(*arguments, **options):
+            counted.append(name)
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(IndexCache, "store")
+    count(GPTIndexPlan, "build")
+    count(blended_index, "build_index")
+    count(masked_index, "build_sentence_map")
+    count(rows, "index_lines")
+    return counted
+
+
+@pytest.fixture
+def prepare(capsys):
+    """Runs the command; gives what it prints with --json, and its notes."""
+
+    def prepare(*flags):
+        assert main(["prepare-cache", *map(str, flags), "--json"]) == 0
+        told = capsys.readouterr()
+        return json.loads(told.out), "".join(_notes(told.err))
+
+    return prepare
+
+
+def _notes(text):
+    """Lines on standard error, but for progress of what took long."""
+    return [line for line in text.splitlines(keepends=True) if " · " not in line]
+
+
+def test_after_it_a_start_builds_nothing(write_pair, parse, prepare, builds, tmp_path):
+    flags = ("--data-path", "0.3", write_pair("a"), "0.7", write_pair("b", 60), *NULL, *RUN)
+    flags += ("--split", "8,1,1", "--data-cache-path", tmp_path / "cache")
+    found, notes = prepare(*flags)
+    assert notes == ""
+    assert found["built"] == len(found["caches"]) == 9
+    assert {cache["state"] for cache in found["caches"]} == {"built"}
+    assert found["sizes"]["train"] == 40
+    assert (
+        found["lengths"] == {"train": 40, "valid": 12, "test": 4} or found["lengths"]["train"] > 0
+    )
+    on_disk = sum(path.stat().st_size for path in (tmp_path / "cache").iterdir())
+    assert found["bytes"] == on_disk
+    assert builds
+    builds.clear()
+    reference = [
+        sample["tokens"]
+        for sample in map(datasets_from_args(parse(*flags))[0].__getitem__, range(40))
+    ]
+    for more in (
+        (),
+        ("--dataloader-fast-cache-load",),
+        ("--dataloader-defer-npy-index-mmap",),
+        ("--dataloader-fast-cache-load", "--dataloader-defer-npy-index-mmap"),
+        ("--num-dataset-builder-threads", 4, "--num-workers", 8, "--no-mmap-bin-files"),
+    ):
+        train, valid, test = datasets_from_args(parse(*flags, *more))
+        for sample, tokens in enumerate(reference):
+            np.testing.assert_array_equal(train[sample]["tokens"], tokens)
+        assert valid[0]["tokens"].shape == test[0]["tokens"].shape == (16,)
+    assert builds == []
+
+
+def test_a_second_time_all_are_hits(write_pair, prepare, builds, tmp_path):
+    flags = ("--data-path", write_pair("a"), write_pair("b"), *NULL, *RUN)
+    flags += ("--data-cache-path", tmp_path / "cache", "--split", "1,1,0")
+    assert prepare(*flags)[0]["built"] == 6
+    builds.clear()
+    again, _ = prepare(*flags)
+    assert again["built"] == 0
+    assert {cache["state"] for cache in again["caches"]} == {"hit"}
+    assert builds == []
+    array = next((tmp_path / "cache").glob("*-GPTDataset-train-document_index.npy"))
+    array.write_bytes(array.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match="damaged and is built again"):
+        assert prepare(*flags)[0]["built"] == 1
+    more, _ = prepare(*flags, "--seed", 5)
+    assert more["built"] == 6
+
+
+def test_separate_validation_sets_and_splits(write_pair, parse, prepare, builds, tmp_path):
+    (tmp_path / "blend.json").write_text(
+        json.dumps(
+            {
+                "train": ["1", write_pair("a"), "2", write_pair("b")],
+                "valid": [write_pair("c"), write_pair("d")],
+            }
+        )
+    )
+    flags = ("--per-split-data-args-path", tmp_path / "blend.json", *NULL, *RUN)
+    flags += ("--data-cache-path", tmp_path / "cache", "--multiple-validation-sets")
+    flags += ("--full-validation",)
+    found, _ = prepare(*flags)
+    assert len(found["lengths"]["valid"]) == 2
+    assert found["lengths"]["test"] is None
+    assert found["sizes"]["valid"] is None
+    builds.clear()
+    datasets_from_args(parse(*flags, "--dataloader-fast-cache-load"))
+    assert builds == []
+
+
+def test_cache_flags_of_the_run_are_passed_over(write_pair, prepare, tmp_path):
+    flags = ("--data-path", write_pair("a", 1100), *NULL, *RUN)
+    flags += ("--data-cache-path", tmp_path / "cache")
+    found, notes = prepare(
+        *flags, "--dataloader-fast-cache-load", "--dataloader-defer-npy-index-mmap"
+    )
+    assert found["built"] == 3
+    for flag in ("--dataloader-fast-cache-load", "--dataloader-defer-npy-index-mmap"):
+        assert f"{flag} is for the run that uses the cache, and is passed over here" in notes
+    assert "--split is not given: 969, 30, 1, as in the reference" in notes
+
+
+def test_a_pasted_launch_script(write_pair, parse, capsys, tmp_path):
+    data = f"--data-path {write_pair('a')} --data-cache-path {tmp_path / 'cache'} --split 9,1,0"
+    data += " --tokenizer-type NullTokenizer --vocab-size 1000 --seq-length 16"
+    script = f"--num-layers 24 --bf16 --lr 3e-4 {data} --tensor-model-parallel-size 2"
+    script += " --micro-batch-size 1 --train-samples 40 --eval-iters 1 --use-flash-attn"
+    words = ["prepare-cache", *script.split(), "--prepare-cache-world-size", "8"]
+    assert main(words) == 2
+    assert (
+        "unknown: --num-layers 24, --bf16, --lr 3e-4, --use-flash-attn" in capsys.readouterr().err
+    )
+    assert main([*words, "--ignore-unknown-flags"]) == 0
+    told = capsys.readouterr()
+    assert "passed over, as not about data: --num-layers 24, --bf16, --lr 3e-4, --use" in told.err
+    assert "sizes from --train-samples, 4 a step, 4 data-parallel ranks" in told.out
+    assert "train  40 samples asked: " in told.out
+    assert "test   4 samples asked: no dataset" in told.out
+    assert "2 built, 0 hit" in told.out
+
+
+def test_made_up_tokens_have_an_index(parse, prepare, builds, tmp_path):
+    flags = ("--mock-data", *NULL, "--seq-length", 512, "--num-samples", 5, 0, 0)
+    flags += ("--data-cache-path", tmp_path / "cache")
+    assert prepare(*flags)[0]["caches"][0]["name"] == "made-up data"
+    builds.clear()
+    datasets_from_args(parse(*flags))
+    assert builds == []
+
+
+def test_conversations(parse, prepare, builds, chats, tmp_path):
+    other = tmp_path / "other.jsonl"
+    other.write_text(Path(chats).read_text())
+    flags = ("--sft", "--tokenizer-type", "ByteTokenizer", *RUN, "--split", "1,1,0")
+    flags += ("--data-cache-path", tmp_path / "cache", "--data-path", "1", chats, "1", other)
+    found, _ = prepare(*flags)
+    states = [(cache["name"].split(" ")[0], cache["state"]) for cache in found["caches"]]
+    assert states.count(("rows", "built")) == 2
+    assert states.count(("blend", "built")) == 2
+    assert sum(state == "nothing to keep" for _, state in states) == 4
+    builds.clear()
+    assert datasets_from_args(parse(*flags))[0][0]["tokens"].shape == (16,)
+    assert builds == []
+    again, _ = prepare(*flags)
+    assert again["built"] == 0
+
+
+def test_packing_lengths(parse, prepare, builds, chats, tmp_path):
+    flags = ("--use-varlen-dataset", "--tokenizer-type", "ByteTokenizer", *RUN, "--split", "1")
+    flags += ("--data-cache-path", tmp_path / "cache", "--data-path", chats)
+    found, notes = prepare(*flags, "--pack-lengths")
+    assert "--sequence-packing-scheduler is not given: dp_balanced" in notes
+    assert [cache["name"].split(" ")[0] for cache in found["caches"]][-1] == "lengths"
+    assert found["caches"][-1]["state"] == "built"
+    builds.clear()
+    train = datasets_from_args(parse(*flags))[0]
+    lengths = cached_lengths(train)
+    assert builds == []
+    np.testing.assert_array_equal(lengths, train.padded_lengths(np.arange(len(train))))
+    assert len(lengths) == 40 > len(train.indices)
+    wider = (*flags, "--context-parallel-size", "4")
+    assert prepare(*wider, "--pack-lengths")[0]["caches"][-1]["state"] == "built"
+    assert (cached_lengths(datasets_from_args(parse(*wider))[0]) % 8 == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--mock-data",), r"--data-cache-path is missing: the directory to prepare"),
+        (
+            ("--mock-data", "--sft", "--data-cache-path", "c"),
+            r"nothing to build: --mock-data with --sft makes samples up as they are asked for",
+        ),
+        (
+            ("--mock-data", "--use-varlen-dataset", "--data-cache-path", "c"),
+            r"nothing to build: --mock-data with --use-varlen-dataset",
+        ),
+        (
+            ("--data-path", "own/parquet.parquet", "--sft", "--data-cache-path", "c")
+            + ("--tokenizer-type", "ByteTokenizer"),
+            r"nothing to build: parquet files hold an index of their rows themselves",
+        ),
+        (
+            ("--mock-data", "--data-cache-path", "c", "--prepare-cache-world-size", "0"),
+            r"--prepare-cache-world-size 0: need at least 1",
+        ),
+        (
+            ("--mock-data", "--data-cache-path", "c", "--pack-lengths"),
+            r"--pack-lengths is for --use-varlen-dataset; leave it out",
+        ),
+    ],
+)
+def test_refusals(flags, message, capsys, tmp_path, monkeypatch):
+    import re
+
+    monkeypatch.chdir(tmp_path)
+    null = () if "ByteTokenizer" in flags else NULL
+    assert main(["prepare-cache", *flags, *null, *RUN]) == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_sentences(parse, prepare, builds, tmp_path):
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"##{i}" for i in range(95))]
+    content = {
+        "version": "1.0",
+        "added_tokens": [
+            {"id": i, "content": name, "special": True, "single_word": False, "lstrip": False}
+            | {"rstrip": False, "normalized": False}
+            for i, name in enumerate(vocabulary[:5])
+        ],
+        "pre_tokenizer": {"type": "Whitespace"},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {name: i for i, name in enumerate(vocabulary)},
+        },
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    prefix = str(tmp_path / "sentences")
+    rng = np.random.default_rng(0)
+    with IndexedDatasetBuilder(prefix, np.uint16) as builder:
+        for _ in range(30):
+            for length in rng.integers(3, 9, 4):
+                builder.add_item(rng.integers(5, 100, length))
+            builder.end_document()
+        builder.finalize()
+    flags = ("--dataset", "bert", "--data-path", prefix, "--split", "8,1,1", "--seq-length", 32)
+    flags += ("--tokenizer-model", tmp_path / "tokenizer.json", "--num-samples", 20, 2, 2)
+    flags += ("--data-cache-path", tmp_path / "cache")
+    assert prepare(*flags)[0]["built"] == 3
+    builds.clear()
+    assert datasets_from_args(parse(*flags))[0][0]["text"].shape == (32,)
+    datasets_from_args(parse(*flags, "--dataloader-fast-cache-load"))
+    assert builds == []
