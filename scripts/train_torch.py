@@ -1,7 +1,10 @@
-"""Train a small transformer on text that every machine has: one process, or several by torchrun.
+"""Train a small transformer, alone or with several processes by torchrun.
 
     python scripts/train_torch.py --directory /tmp/run
     torchrun --standalone --nproc-per-node 4 scripts/train_torch.py --directory /tmp/run
+
+It reads text that every machine has, or what flags named as in Megatron-LM say, such as
+`--data-path 0.7 code 0.3 prose --tokenizer-model tokenizer.json`.
 
 A run that is killed goes on from its last checkpoint with the same command, on as many processes
 as one likes. Each step prints its loss and a digest of its global batch, so that one can see that
@@ -12,9 +15,11 @@ import argparse
 import hashlib
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -27,15 +32,16 @@ from coredata_torch import (
 from torch import Tensor, nn
 from torch.nn import functional
 
-from coredata import BlendedMegatronDatasetBuilder, GPTDataset, GPTDatasetConfig
+from coredata import add_data_arguments, datasets_from_args
 from coredata.datasets.ranks import Ranks, SingleProcess, build_in_turn
 from coredata.preprocess import preprocess
 from coredata.storage import atomic_write
-from coredata.text import demo_tokenizer
+from coredata.text import Tokenizer, demo_tokenizer
 from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
 
 TEXT_BYTES = 600_000
 SHARES = {"code": 0.7, "prose": 0.3}
+DATA = ("data_path", "train_data_path", "data_args_path", "per_split_data_args_path")
 DIMENSION, HEADS, LAYERS = 64, 4, 2
 
 
@@ -51,6 +57,24 @@ def tokenise(directory: Path) -> None:
         with atomic_write(str(text)) as file:
             file.writelines(json_lines(take(documents, TEXT_BYTES)))
         preprocess(str(text), str(directory / name), demo_tokenizer(), append_eod=True)
+
+
+def choose_data(args: argparse.Namespace, ranks: Ranks) -> Tokenizer | None:
+    """Without flags about data, those of both sources, which are made if need be.
+
+    Returns:
+        Their tokenizer; None if flags name the data.
+    """
+    args.segment_ids = True  # which keep documents apart in the model
+    if args.data_cache_path is None:
+        args.data_cache_path = str(Path(args.directory) / "cache")
+    if args.mock_data or any(getattr(args, name) for name in DATA):
+        return None
+    build_in_turn(ranks, "shared", lambda: tokenise(Path(args.directory)))
+    args.data_path, args.split = [], "98,1,1"
+    for name, share in SHARES.items():
+        args.data_path += [str(share), str(Path(args.directory) / f"{name}_text_document")]
+    return demo_tokenizer()
 
 
 class Block(nn.Module):
@@ -136,38 +160,26 @@ def _hash(batch: dict[str, Tensor]) -> str:
 def train(args: argparse.Namespace, world: World) -> None:
     """All steps from the last checkpoint on."""
     directory, ranks = Path(args.directory), world.ranks
-    build_in_turn(ranks, "shared", lambda: tokenise(directory))
-    tokenizer = demo_tokenizer()
+    tokenizer = choose_data(args, ranks)
 
-    def provider(sizes):
-        config = GPTDatasetConfig(
-            random_seed=1234,
-            sequence_length=args.seq_length,
-            blend=(
-                [str(directory / f"{name}_text_document") for name in SHARES],
-                list(SHARES.values()),
-            ),
-            split="98,1,1",
-            path_to_cache=str(directory / "cache"),
-            tokenizer=tokenizer,
-            inter_document_masking=True,
-            segment_ids=True,
-        )
-        return BlendedMegatronDatasetBuilder(GPTDataset, sizes, config=config, ranks=ranks).build()
+    def provider(sizes: Sequence[int | None]) -> list[Any]:
+        return datasets_from_args(args, sizes=sizes, tokenizer=tokenizer, ranks=ranks)
 
     loaders = LoaderConfig(
         args.micro_batch_size,
         ranks.rank,
         world.size,
+        dataloader_type=args.dataloader_type or "single",
+        data_sharding=args.data_sharding,
         global_batch_size=args.global_batch_size,
-        num_workers=args.workers,
+        num_workers=args.num_workers,
     )
-    samples = args.steps * args.global_batch_size
+    samples = args.train_iters * args.global_batch_size
     data = build_train_valid_test_data_iterators(
-        provider, [samples, args.global_batch_size, 0], config=loaders, ranks=ranks
+        provider, [samples, 0, 0], config=loaders, ranks=ranks
     )
     torch.manual_seed(0)
-    model = Model(tokenizer.vocab_size, args.seq_length)
+    model = Model(data.train.dataset.config.tokenizer.vocab_size, args.seq_length)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.02) if parameter.dim() > 1 else None
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate)
@@ -178,7 +190,7 @@ def train(args: argparse.Namespace, world: World) -> None:
         optimizer.load_state_dict(saved["optimizer"])
         data.load_state_dict(saved["data"])
         done = saved["step"]
-    for step in range(done + 1, args.steps + 1):
+    for step in range(done + 1, args.train_iters + 1):
         loss, digest = take_step(model, optimizer, data.train, loaders, world)
         if ranks.rank == 0:
             print(f"step {step} loss {loss:.4f} batch {digest}", flush=True)
@@ -220,15 +232,18 @@ def take_step(
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--directory", required=True, help="data, index cache and checkpoint")
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--seq-length", type=int, default=128)
-    parser.add_argument("--global-batch-size", type=int, default=16)
-    parser.add_argument("--micro-batch-size", type=int, default=2)
-    parser.add_argument("--workers", type=int, default=0, help="processes that read, per rank")
+    add_data_arguments(parser)
+    parser.add_argument("--steps", type=int, dest="train_iters", help="as --train-iters (60)")
+    parser.add_argument("--workers", type=int, dest="num_workers", help="as --num-workers (0)")
+    parser.set_defaults(train_iters=60, seq_length=128, num_workers=0)
+    parser.set_defaults(global_batch_size=16, micro_batch_size=2)
     parser.add_argument("--learning-rate", type=float, default=3e-3)
     parser.add_argument("--checkpoint-interval", type=int, default=10)
     parser.add_argument("--die-after", type=int, help="kill all processes after this step")
     args = parser.parse_args()
+    for name in ("train_samples", "rampup_batch_size"):
+        if getattr(args, name) is not None:
+            parser.error(f"--{name.replace('_', '-')}: this trainer takes --steps and one size")
     if "RANK" not in os.environ:
         train(args, World(SingleProcess()))
         return

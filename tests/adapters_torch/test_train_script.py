@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+TOKENIZER = ROOT / "coredata" / "text" / "assets" / "demo_tokenizer.json"
 SCRIPT = str(ROOT / "scripts" / "train_torch.py")
 LINE = re.compile(r"step (\d+) loss ([\d.]+) batch (\w+)")
 SIZES = ["--seq-length", "64", "--global-batch-size", "8", "--steps", "12"]
@@ -54,3 +55,18 @@ def test_a_killed_run_goes_on_with_the_same_global_batches_on_other_processes(tm
         for step, (loss, digest) in run.items():
             assert digest == alone[step][1], f"step {step} has another global batch"
             assert loss == pytest.approx(alone[step][0], abs=2e-3)
+    flags = ["--data-path"]
+    for share, name in (("0.7", "code"), ("0.3", "prose")):
+        flags += [share, str(tmp_path / f"{name}_text_document")]
+    flags += ["--tokenizer-model", str(TOKENIZER), "--split", "98,1,1", "--num-workers", "1"]
+    told, code = train(tmp_path / "told", 1, *flags)
+    assert code == 0
+    assert {step: digest for step, (_, digest) in told.items()} == {
+        step: digest for step, (_, digest) in alone.items()
+    }
+
+
+@pytest.mark.parametrize("flag", ["--train-samples", "--rampup-batch-size"])
+def test_flags_that_it_has_no_use_for(tmp_path, flag):
+    with pytest.raises(AssertionError, match=f"{flag}: this trainer takes --steps and one size"):
+        train(tmp_path, 1, flag, "8")
