@@ -1,12 +1,12 @@
 """From spans of tokens to a batch of GPT samples."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from coredata._typing import Int64, Integer
-from coredata.datasets.batch_memory import allocate
+from coredata.datasets.batch_memory import Layout, allocate_layout, layout
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_fields import (
     COUNTED,
@@ -18,6 +18,7 @@ from coredata.datasets.gpt_fields import (
     fill_fields,
     fill_segment_ids,
     place_spans,
+    read_fields,
 )
 from coredata.datasets.protocol import Batch, TokenSource
 from coredata.datasets.special_ids import SpecialIds
@@ -69,21 +70,29 @@ def read_batch(
         IndexError: a sequence that the source lacks.
     """
     extra = int(config.add_extra_token_to_sequence)
-    dtype = np.dtype(config.output_dtype)
     if isinstance(source, IndexedDataset) and not makes_attention_mask(config):
-        out_offsets, row_lengths = _place(spans, config.sequence_length, extra)
-        width = config.sequence_length + 1
-        found = source.locate(
-            spans.sequences,
-            spans.offsets,
-            spans.lengths,
-            len(row_lengths) * width,
-            out_offsets,
-            dtype,
-        )
-        if found is not None:
-            rows = (spans.lengths, spans.row_splits)
-            return _fill(*found, *rows, row_lengths, spans, config, ids)
+        mapped = source.mapped_tokens(config.output_dtype)
+        if mapped is not None and len(spans.sequences):
+            batch = _allocate(len(spans.row_splits) - 1, config)
+            row_lengths = read_fields(
+                *mapped,
+                spans.sequences,
+                spans.offsets,
+                spans.lengths,
+                spans.row_splits,
+                extra,
+                ids.pad,
+                ids.eod,
+                config.eod_mask_loss,
+                _positions(config),
+                batch["tokens"],
+                batch["labels"],
+                batch["loss_mask"],
+                batch["position_ids"],
+            )
+            if len(row_lengths):
+                return _with_boundaries(batch, row_lengths, spans, config)
+    dtype = np.dtype(config.output_dtype)
     return make_fields(gather(source, spans, config.sequence_length, extra, dtype), config, ids)
 
 
@@ -95,7 +104,22 @@ def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialId
     memory.flags.writeable = False
     row_splits = np.arange(rows + 1)
     starts = row_splits[:-1] * width
-    batch = _fill(memory, starts, row_lengths, row_splits, row_lengths, gathered.spans, config, ids)
+    batch = _allocate(rows, config)
+    fill_fields(
+        memory,
+        starts,
+        row_lengths,
+        row_splits,
+        ids.pad,
+        ids.eod,
+        config.eod_mask_loss,
+        _positions(config),
+        batch["tokens"],
+        batch["labels"],
+        batch["loss_mask"],
+        batch["position_ids"],
+    )
+    batch = _with_boundaries(batch, row_lengths, gathered.spans, config)
     if makes_attention_mask(config):
         mask = batch["attention_mask"]
         fill_attention_mask(text, row_lengths, ids.pad, ids.eod, config.reset_attention_mask, mask)
@@ -124,38 +148,18 @@ def _place(
     return out_offsets, row_lengths
 
 
-def _fill(
-    memory: np.ndarray,
-    starts: np.ndarray,
-    lengths: np.ndarray,
-    row_splits: np.ndarray,
-    row_lengths: np.ndarray,
-    spans: SampleSpans,
-    config: GPTDatasetConfig,
-    ids: SpecialIds,
-) -> Batch:
-    """The fields, from spans of tokens in `memory`; `spans` are the documents they came from."""
-    rows, size = len(row_lengths), config.sequence_length
-    batch = allocate(_fields(rows, size, config))
+def _positions(config: GPTDatasetConfig) -> int:
     if config.inter_document_masking:
-        positions = LEFT_OUT
-    else:
-        positions = RESTARTED if config.reset_position_ids else COUNTED
-    fill_fields(
-        memory,
-        starts,
-        lengths,
-        row_splits,
-        ids.pad,
-        ids.eod,
-        config.eod_mask_loss,
-        positions,
-        batch["tokens"],
-        batch["labels"],
-        batch["loss_mask"],
-        batch["position_ids"],
-    )
+        return LEFT_OUT
+    return RESTARTED if config.reset_position_ids else COUNTED
+
+
+def _with_boundaries(
+    batch: Batch, row_lengths: np.ndarray, spans: SampleSpans, config: GPTDatasetConfig
+) -> Batch:
+    """The batch with the fields that follow from where documents begin, if they are asked for."""
     if config.inter_document_masking or config.segment_ids:
+        rows, size = len(row_lengths), config.sequence_length
         cu_seqlens = np.empty((rows, size + 1), np.int32)
         max_seqlen = np.empty(rows, np.int32)
         extra = int(config.add_extra_token_to_sequence)
@@ -169,20 +173,31 @@ def _fill(
     return batch
 
 
-def _fields(
-    rows: int, size: int, config: GPTDatasetConfig
-) -> dict[str, tuple[tuple[int, ...], DTypeLike]]:
+def _allocate(rows: int, config: GPTDatasetConfig) -> Batch:
+    """The arrays of the fields that are always there, of masks and of segments."""
+    return allocate_layout(
+        _layout(
+            rows,
+            config.sequence_length,
+            config.output_dtype,
+            makes_attention_mask(config),
+            config.segment_ids,
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _layout(rows: int, size: int, dtype: str, attention_mask: bool, segment_ids: bool) -> Layout:
     """Shapes and dtypes, in the order in which samples list their fields."""
     shape = (rows, size)
-    dtype = np.dtype(config.output_dtype)
-    fields: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
+    fields: dict[str, tuple[tuple[int, ...], str]] = {
         "tokens": (shape, dtype),
         "labels": (shape, dtype),
     }
-    if makes_attention_mask(config):
-        fields["attention_mask"] = ((rows, 1, size, size), np.bool_)
-    fields["loss_mask"] = (shape, np.float32)
+    if attention_mask:
+        fields["attention_mask"] = ((rows, 1, size, size), "bool")
+    fields["loss_mask"] = (shape, "float32")
     fields["position_ids"] = (shape, dtype)
-    if config.segment_ids:
-        fields["segment_ids"] = (shape, np.int32)
-    return fields
+    if segment_ids:
+        fields["segment_ids"] = (shape, "int32")
+    return layout(fields)

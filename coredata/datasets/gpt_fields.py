@@ -8,6 +8,7 @@ Loops run over slices, whose indices need no test for being negative, so that th
 import numpy as np
 
 from coredata._kernel import kernel
+from coredata.formats.gather import SPANS_FIT, plan_spans
 from coredata.indices.prefetch import prefetch
 
 COUNTED, RESTARTED, LEFT_OUT = range(3)
@@ -76,12 +77,18 @@ def fill_fields(
                 after = starts[span + 1]
                 for i in range(after, after + min(lengths[span + 1], ahead), line):
                     prefetch(memory, i)
-            _fill_inputs(text, pad, tokens[row, filled:])
-            if filled > 0:
-                _fill_labels(text, pad, labels[row, filled - 1 :], loss_mask[row, filled - 1 :])
-            else:
-                _fill_labels(text[1:], pad, labels[row], loss_mask[row])
-            filled += lengths[span]
+            if filled == 0 and text.size > 0:
+                tokens[row, 0] = 0 if text[0] == pad else text[0]
+                text = text[1:]
+                filled += 1
+            _fill_both(
+                text,
+                pad,
+                tokens[row, filled:],
+                labels[row, filled - 1 :],
+                loss_mask[row, filled - 1 :],
+            )
+            filled += text.size
         tokens[row, filled:] = 0
         labels[row, max(filled - 1, 0) :] = 0
         loss_mask[row, max(filled - 1, 0) :] = 0
@@ -102,18 +109,18 @@ def fill_fields(
 
 
 @kernel
-def _fill_inputs(text, pad, tokens):
-    for i in range(min(text.size, tokens.size)):
+def _fill_both(text, pad, tokens, labels, loss_mask):
+    """Text as inputs and, one column earlier, as labels: each token is read once."""
+    both = min(text.size, tokens.size)
+    for i in range(both):
         token = text[i]
-        tokens[i] = 0 if token == pad else token
-
-
-@kernel
-def _fill_labels(text, pad, labels, loss_mask):
-    for i in range(min(text.size, labels.size)):
-        token = text[i]
-        labels[i] = 0 if token == pad else token
+        known = 0 if token == pad else token
+        tokens[i] = known
+        labels[i] = known
         loss_mask[i] = np.float32(0) if token == pad else np.float32(1)
+    for i in range(both, text.size):  # the extra token
+        labels[i] = 0 if text[i] == pad else text[i]
+        loss_mask[i] = np.float32(0) if text[i] == pad else np.float32(1)
 
 
 @kernel
@@ -158,6 +165,71 @@ def _after_ends(
             position_ids[filled + 1 :] = 0
         else:
             _count(position_ids[restart:])
+
+
+@kernel
+def read_fields(
+    memory,
+    sequence_lengths,
+    sequence_pointers,
+    sequences,
+    offsets,
+    lengths,
+    row_splits,
+    extra,
+    pad,
+    eod,
+    eod_mask_loss,
+    positions,
+    tokens,
+    labels,
+    loss_mask,
+    position_ids,
+):
+    """Place and check spans of sequences, then fill the fields: all in one call.
+
+    Returns the tokens of each row, or an empty array where something does not fit; whoever reads
+    the spans in steps finds out what. `sequence_pointers` count bytes, `memory` is the whole file.
+    """
+    rows, width = tokens.shape[0], tokens.shape[1] + 1
+    row_lengths = np.empty(rows, np.int64)
+    places = np.empty(sequences.size, np.int64)
+    starts = np.empty(sequences.size, np.int64)
+    itemsize = np.int64(memory.itemsize)
+    nothing = row_lengths[:0]
+    if place_spans(row_splits, lengths, width, extra, places, row_lengths) >= 0:
+        return nothing
+    status, _ = plan_spans(
+        sequence_lengths,
+        sequence_pointers,
+        itemsize,
+        memory.size * itemsize,
+        sequences,
+        offsets,
+        lengths,
+        rows * width,
+        places,
+        starts,
+    )
+    if status != SPANS_FIT:
+        return nothing
+    for span in range(starts.size):
+        starts[span] //= itemsize
+    fill_fields(
+        memory,
+        starts,
+        lengths,
+        row_splits,
+        pad,
+        eod,
+        eod_mask_loss,
+        positions,
+        tokens,
+        labels,
+        loss_mask,
+        position_ids,
+    )
+    return row_lengths
 
 
 @kernel

@@ -9,6 +9,8 @@ import numpy as np
 from coredata._typing import Bool, Int64, Shaped
 from coredata.datasets.protocol import PADDING
 
+_FEW = 128
+
 
 @dataclass(frozen=True)
 class SampleNumbers:
@@ -46,8 +48,8 @@ def sample_numbers(
     numbers = given.astype(np.int64)
     if numbers.size == 0:
         return SampleNumbers(numbers, None)
-    lowest = numbers.min()
-    if not PADDING <= lowest <= numbers.max() < size or (size == 0):
+    lowest, highest = _ends(numbers)
+    if not PADDING <= lowest <= highest < size or (size == 0):
         _refuse(numbers, size, name)
     if lowest > PADDING:
         return SampleNumbers(numbers, None)
@@ -70,6 +72,14 @@ def sample_number(index: Any, size: int, name: str) -> SampleNumbers:
             f"to {size - 1}, or None for batch padding"
         )
     return sample_numbers(np.array([index]), size, name)
+
+
+def _ends(numbers: Int64[np.ndarray, " batch"]) -> tuple[int, int]:
+    """The smallest and the largest; of a few numbers, Python finds them sooner."""
+    if numbers.size <= _FEW:
+        few = numbers.tolist()
+        return min(few), max(few)
+    return int(numbers.min()), int(numbers.max())
 
 
 def _refuse(numbers: np.ndarray, size: int, name: str) -> None:

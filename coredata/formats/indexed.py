@@ -13,7 +13,15 @@ from coredata.formats.errors import SequenceLengthError
 from coredata.formats.index import Index
 from coredata.formats.pair import Options, known_counts, open_pair
 from coredata.formats.paths import get_idx_path, prefix_exists
-from coredata.formats.spans import hint_spans, locate_spans, outside_file, read_spans
+from coredata.formats.spans import (
+    MappedTokens,
+    all_tokens,
+    fits,
+    hint_spans,
+    locate_spans,
+    outside_file,
+    read_spans,
+)
 from coredata.storage import ByteReader
 
 Item = Shaped[np.ndarray, " tokens"] | tuple[Shaped[np.ndarray, " tokens"], np.int8]
@@ -63,6 +71,7 @@ class IndexedDataset:
             dtype_code=dtype_code,
         )
         self._opened: tuple[Index, ByteReader] | None = None
+        self._mapped: tuple[np.ndarray | None, str, MappedTokens | None] | None = None
         if not fast_cache_load:
             self._open()
 
@@ -226,6 +235,24 @@ class IndexedDataset:
         files, reader = self._open()
         hint_spans(files, reader, sequences, offsets, lengths)
 
+    def mapped_tokens(self, dtype: str) -> MappedTokens | None:
+        """All there is to read spans in compiled code: tokens, and where each sequence lies.
+
+        The tokens of the whole `.bin` file, the length of each sequence, and the byte at which it
+        begins. Nothing is checked: see `coredata.formats.gather.plan_spans`. None where tokens
+        have to be copied or converted first: the file is not mapped, or `dtype` cannot hold every
+        stored value.
+        """
+        files, reader = self._open()
+        view = reader.view()
+        if self._mapped is None or self._mapped[0] is not view or self._mapped[1] != dtype:
+            known = None
+            if view is not None and fits(files.dtype, np.dtype(dtype)):
+                tokens = all_tokens(view, files.dtype)
+                known = (tokens, files.sequence_lengths, files.sequence_pointers)
+            self._mapped = (view, dtype, known)
+        return self._mapped[2]
+
     def identity(self) -> Mapping[str, Any]:
         """What the file is, wherever it lies: name, sequences, documents, tokens, dtype."""
         index = self.index
@@ -241,14 +268,14 @@ class IndexedDataset:
         """Let the files go. Arrays handed out stay valid; the next use opens the files again."""
         if self._opened is not None:
             self._opened[1].close()
-        self._opened = None
+        self._opened = self._mapped = None
 
     def __getstate__(self) -> Options:
         return self._options
 
     def __setstate__(self, options: Options) -> None:
         self._options = options
-        self._opened = None
+        self._opened = self._mapped = None
 
     def __repr__(self) -> str:
         return f"IndexedDataset({self.path_prefix!r})"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coredata._typing import Int64, Shaped
+from coredata._typing import Int32, Int64, Shaped
 from coredata.formats.convert import converted
 from coredata.formats.errors import SequencePointerError
 from coredata.formats.gather import (
@@ -17,6 +17,13 @@ from coredata.formats.gather import (
 from coredata.formats.index import Index
 from coredata.formats.paths import get_bin_path, get_idx_path
 from coredata.storage import ByteReader
+
+MappedTokens = tuple[
+    Shaped[np.ndarray, " tokens"],
+    Int32[np.ndarray, " sequences"],
+    Int64[np.ndarray, " sequences"],
+]
+"""Tokens of a whole `.bin` file, lengths of sequences, bytes at which they begin."""
 
 
 def read_spans(
@@ -60,17 +67,27 @@ def locate_spans(
 ) -> tuple[Shaped[np.ndarray, " tokens"], Int64[np.ndarray, " spans"]] | None:
     """Check all spans, then say where they lie; see `IndexedDataset.locate`."""
     view = reader.view()
-    fits = index.dtype.kind in "iu" and np.can_cast(index.dtype, dtype, "safe")
-    if view is None or not fits or sequences.size == 0:
+    if view is None or not fits(index.dtype, dtype) or sequences.size == 0:
         return None
     starts, aligned = _plan(
         path_prefix, index, reader, sequences, offsets, lengths, out_size, out_offsets
     )
     if not aligned:
         return None
-    itemsize = index.dtype.itemsize
-    starts //= itemsize
-    return view[: view.size // itemsize * itemsize].view(index.dtype), starts
+    starts //= index.dtype.itemsize
+    return all_tokens(view, index.dtype), starts
+
+
+def fits(stored: np.dtype, wanted: np.dtype) -> bool:
+    """Whether tokens are integers that the wanted dtype can all hold."""
+    return stored.kind in "iu" and np.can_cast(stored, wanted, "safe")
+
+
+def all_tokens(
+    view: Shaped[np.ndarray, " bytes"], dtype: np.dtype
+) -> Shaped[np.ndarray, " tokens"]:
+    """The bytes of a whole `.bin` file as tokens."""
+    return view[: view.size // dtype.itemsize * dtype.itemsize].view(dtype)
 
 
 def hint_spans(
@@ -132,8 +149,7 @@ def _copy(
     itemsize = index.dtype.itemsize
     view = reader.view()
     if view is not None and aligned:
-        tokens = view[: view.size // itemsize * itemsize].view(index.dtype)
-        gather(tokens, starts, itemsize, lengths, out, out_offsets)
+        gather(all_tokens(view, index.dtype), starts, itemsize, lengths, out, out_offsets)
     elif out.dtype == index.dtype and out.flags.c_contiguous:
         target = out.view(np.uint8)
         reader.read_ranges(starts, lengths * itemsize, target, out_offsets * itemsize)

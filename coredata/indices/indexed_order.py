@@ -43,15 +43,23 @@ class IndexedOrder:
             IndexError: a sample that does not exist.
             ValueError: index arrays that contradict each other or the file.
         """
-        error, at, sequences, offsets, lengths, row_splits = _spans(
-            _read_only(samples),
+        error, at, count, table = _spans(
+            samples if samples.flags.carray else samples.copy(),
             *self._arrays,
-            np.int64(self.add_extra_token),
-            np.int64(self.sequence_length),
+            int(self.add_extra_token),
+            self.sequence_length,
         )
         if error:
             self._refuse(error, int(samples[at]))
-        return SampleSpans(sequences, offsets, lengths, row_splits)
+        rows = len(samples) + 1
+        room = (len(table) - rows) // 3
+        first, second, third = rows, rows + room, rows + 2 * room
+        return SampleSpans(
+            table[first : first + count],
+            table[second : second + count],
+            table[third : third + count],
+            table[:rows],
+        )
 
     @cached_property
     def _arrays(self) -> tuple[np.ndarray, ...]:
@@ -122,8 +130,11 @@ def _spans(
 
     First the rows are checked, and how many spans they may have is found: one for each document,
     and not more than tokens. Then each document is looked at once.
+
+    Returns an error and its sample, the number of spans, and one array, because each costs time to
+    hand over: row splits, then room for sequences, offsets and lengths.
     """
-    row_splits = np.zeros(samples.size + 1, np.int64)
+    rows = np.int64(samples.size + 1)
     error = np.int64(0)
     at = np.int64(0)
     longest = sequence_length + extra_token
@@ -146,9 +157,12 @@ def _spans(
             at = np.int64(b)
             room = np.int64(0)
             break
-    sequences = np.empty(room, np.int64)
-    offsets = np.empty(room, np.int64)
-    lengths = np.empty(room, np.int64)
+    table = np.empty(rows + 3 * room, np.int64)
+    row_splits = table[:rows]
+    sequences = table[rows : rows + room]
+    offsets = table[rows + room : rows + 2 * room]
+    lengths = table[rows + 2 * room :]
+    row_splits[0] = 0
     span = np.int64(0)
     for b in range(samples.size):
         if error != 0:
@@ -175,4 +189,4 @@ def _spans(
                 lengths[span] = length
                 span += 1
         row_splits[b + 1] = span
-    return error, at, sequences[:span], offsets[:span], lengths[:span], row_splits
+    return error, at, span, table
