@@ -40,9 +40,9 @@ from coredata.datasets.sft_mock import MockSFTDataset
 from coredata.datasets.sources import ArraySource
 from coredata.datasets.t5 import T5MaskedWordPieceDataset
 from coredata.datasets.trace import (
-    Part,
     Sightings,
     Trace,
+    TracePart,
     samples_of_document,
     steps_of_document,
     trace_samples,
@@ -83,7 +83,6 @@ __all__ = [
     "MockGPTLowLevelDataset",
     "MockSFTDataset",
     "MockVarlenDataset",
-    "Part",
     "PipeRanks",
     "RankFailedError",
     "RankLostError",
@@ -101,6 +100,7 @@ __all__ = [
     "T5MaskedWordPieceDatasetConfig",
     "TokenSource",
     "Trace",
+    "TracePart",
     "VarlenDataset",
     "VarlenDatasetConfig",
     "WithoutSamples",

@@ -19,7 +19,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Part:
+class TracePart:
     """A stretch of one document in one sample.
 
     Attributes:
@@ -47,8 +47,8 @@ class Part:
 class Trace:
     """Where samples came from: arrays with an entry for each part, in reading order.
 
-    The names are those of `Part`; `datasets` holds -1 where there is no blend, and is the place in
-    `paths` otherwise.
+    The names are those of `TracePart`; `datasets` holds -1 where there is no blend, and is the
+    place in `paths` otherwise.
     """
 
     paths: tuple[str | None, ...]
@@ -64,12 +64,12 @@ class Trace:
         """Number of parts."""
         return self.samples.size
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[TracePart]:
         """The same, as a list."""
         columns = (self.samples, self.datasets, self.dataset_samples, self.documents)
         more = (self.sequences, self.offsets, self.lengths)
         return [
-            Part(
+            TracePart(
                 sample,
                 None if dataset == NO_DATASET else dataset,
                 self.paths[max(dataset, 0)],

@@ -79,11 +79,14 @@ def run(args: argparse.Namespace) -> int:
                 raise ValueError(
                     f"{args.state} was saved before the first step; give --step 0 for what comes"
                 )
+    until = args.until_step
+    if until is None and steps.sampler.cyclic:
+        until = args.train_iters  # its order has no end of its own
     with progress(lambda: "searching"):
         if args.document is not None:
-            answer = answer_document(dataset, steps, args.document, args.path, args.until_step)
+            answer = answer_document(dataset, steps, args.document, args.path, until)
         elif args.sample is not None:
-            answer = answer_sample(dataset, steps, args.sample)
+            answer = answer_sample(dataset, steps, args.sample, until)
         elif step is not None:
             answer = answer_step(dataset, steps, step)
         else:

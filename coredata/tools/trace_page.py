@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from coredata.datasets import (
-    Part,
     Trace,
+    TracePart,
     samples_of_document,
     steps_of_document,
     trace_samples,
@@ -31,7 +31,9 @@ def answer_step(dataset: Any, steps: TrainingSteps, step: int) -> dict[str, Any]
     return {"question": "step", **_step(steps, step), **_parts(trace)}
 
 
-def answer_sample(dataset: Any, steps: TrainingSteps, sample: int) -> dict[str, Any]:
+def answer_sample(
+    dataset: Any, steps: TrainingSteps, sample: int, until: int | None = None
+) -> dict[str, Any]:
     """Which documents a sample is of, and the steps that took it.
 
     Raises:
@@ -39,7 +41,7 @@ def answer_sample(dataset: Any, steps: TrainingSteps, sample: int) -> dict[str, 
     """
     number = np.array([sample], np.int64)
     trace = trace_samples(dataset, number)
-    taken = [_step(steps, step) for step in steps.taking(number).steps.tolist()]
+    taken = [_step(steps, step) for step in steps.taking(number, until).steps.tolist()]
     return {"question": "sample", "sample": sample, "steps": taken, **_parts(trace)}
 
 
@@ -58,7 +60,7 @@ def answer_document(
     mine = [
         part for part in trace.parts() if part.document == document and path in (None, part.path)
     ]
-    by_sample: dict[int, list[Part]] = {}
+    by_sample: dict[int, list[TracePart]] = {}
     for part in mine:
         by_sample.setdefault(part.sample, []).append(part)
     return {

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from coredata._typing import Bool, Int64
-from coredata.datasets import BlendedDataset, GPTFIMDataset, Part, WithoutSamples, trace_samples
+from coredata.datasets import (
+    BlendedDataset,
+    GPTFIMDataset,
+    TracePart,
+    WithoutSamples,
+    trace_samples,
+)
 from coredata.datasets.gpt import GPTDataset
 from coredata.datasets.protocol import Sample
 from coredata.tools.view_text import Unit, text_units
@@ -62,7 +68,7 @@ class PlacedPart:
         end: the place after its last.
     """
 
-    part: Part
+    part: TracePart
     begin: int | None
     end: int | None
 
@@ -118,7 +124,7 @@ def view_sample(dataset: Any, sample: int, tokenizer: Any) -> SampleView:
     )
 
 
-def _leaf(dataset: Any, parts: list[Part]) -> Any:
+def _leaf(dataset: Any, parts: list[TracePart]) -> Any:
     """The dataset that gave the sample."""
     while isinstance(dataset, WithoutSamples | BlendedDataset):
         if isinstance(dataset, WithoutSamples):
@@ -128,7 +134,7 @@ def _leaf(dataset: Any, parts: list[Part]) -> Any:
     return dataset
 
 
-def _place(leaf: Any, item: Sample, parts: list[Part]) -> tuple[list[PlacedPart], list[str]]:
+def _place(leaf: Any, item: Sample, parts: list[TracePart]) -> tuple[list[PlacedPart], list[str]]:
     """Where parts lie in the sample, if they lie there as they were read."""
     if isinstance(leaf, GPTFIMDataset):
         note = "infilling may have permuted the tokens after they were read"

@@ -1,6 +1,7 @@
 """Caches that are sound, and every way in which one is not."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from coredata.datasets import BlendedMegatronDatasetBuilder, GPTDataset, GPTDatasetConfig
 from coredata.datasets.cache_check import find_cache_faults
 from coredata.datasets.cache_files import find_caches, unfinished_files
+from coredata.indices import Split
+from coredata.testing.checks_masked import masked_datasets, random_sentences
 from coredata.text import ByteTokenizer
 
 
@@ -173,6 +176,23 @@ def test_arrays_that_are_missing_and_nobody_recorded(cache):
     faults = find_cache_faults(of(cache, "GPTDataset")[0]).faults
     assert len(faults) == 2
     assert all("is missing" in text for text in faults)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["BERT", "T5"])
+def test_sentence_maps(tmp_path, which):
+    prefix = random_sentences(tmp_path / "corpus", 3)
+    dataset = masked_datasets(prefix, 5, 100)[which]
+    config = replace(dataset.config, path_to_cache=str(tmp_path / "cache"))
+    type(dataset)(dataset.dataset, prefix, dataset.indices, 100, Split.train, config)
+    (files,) = find_caches(str(tmp_path / "cache"))
+    found = find_cache_faults(files)
+    assert (found.faults, found.compared, found.checksums) == ((), True, True)
+    without_checksums(lambda name: tmp_path / "cache" / f"{files.key}-{name}")
+    rows = np.load(files.path("sample_index.npy"))
+    rows[3, 1] += 1
+    np.save(files.path("sample_index.npy"), rows)
+    (files,) = find_caches(str(tmp_path / "cache"))
+    assert "sample_index" in fault(files)
 
 
 def test_names_without_a_split(tmp_path):
