@@ -150,8 +150,9 @@ def test_other_orders(files, capsys, extra):
     steps = [one["step"] for one in answer(capsys, given, "--sample", sample)["steps"]]
     assert 1 in steps
     if "cyclic" in extra:
-        longer = [*given, "--train-iters", "60"]
-        assert len(answer(capsys, longer, "--sample", sample)["steps"]) > len(steps)
+        longer = answer(capsys, given, "--sample", sample, "--until-step", 60)["steps"]
+        assert [one["step"] for one in longer][: len(steps)] == steps
+        assert len(longer) > len(steps)
         assert {part["sample"] for part in step["parts"]} != {4, 5, 6, 7}
     else:
         assert step["consumed_before"] == 2
