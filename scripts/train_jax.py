@@ -1,7 +1,10 @@
-"""Train a small transformer on text that every machine has, on a mesh data x model.
+"""Train a small transformer on a mesh data x model.
 
     XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_PLATFORMS=cpu \\
         python scripts/train_jax.py --directory /tmp/run --mesh 4,2
+
+It reads text that every machine has, or what flags named as in Megatron-LM say, such as
+`--data-path 0.7 code 0.3 prose --tokenizer-model tokenizer.json`.
 
 With several processes, each is also told `--coordinator HOST:PORT --processes N --process R`.
 A run that ends goes on from its last checkpoint with the same command, on as many processes and on
@@ -23,15 +26,16 @@ from coredata_jax import JaxRanks, ShardedBatches, check_same_plan
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from coredata import BlendedMegatronDatasetBuilder, GPTDataset, GPTDatasetConfig
+from coredata import add_data_arguments, datasets_from_args
 from coredata.datasets.ranks import Ranks, build_in_turn
 from coredata.preprocess import preprocess
 from coredata.storage import atomic_write
-from coredata.text import demo_tokenizer
+from coredata.text import Tokenizer, demo_tokenizer
 from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
 
 TEXT_BYTES = 400_000
 SHARES = {"code": 0.7, "prose": 0.3}
+DATA = ("data_path", "train_data_path", "data_args_path", "per_split_data_args_path")
 DIMENSION, HEADS, LAYERS, WIDE = 64, 8, 2, 256
 
 Tree = Any
@@ -51,24 +55,23 @@ def tokenise(directory: Path) -> None:
         preprocess(str(text), str(directory / name), demo_tokenizer(), append_eod=True)
 
 
-def open_dataset(args: argparse.Namespace, ranks: Ranks) -> GPTDataset:
-    """The blend of both sources, with as many samples as the run takes."""
-    directory = Path(args.directory)
-    build_in_turn(ranks, "shared", lambda: tokenise(directory))
-    prefixes = [str(directory / f"{name}_text_document") for name in SHARES]
-    config = GPTDatasetConfig(
-        random_seed=1234,
-        sequence_length=args.seq_length,
-        blend=(prefixes, list(SHARES.values())),
-        split="98,1,1",
-        path_to_cache=str(directory / "cache"),
-        tokenizer=demo_tokenizer(),
-        inter_document_masking=True,
-        segment_ids=True,
-        output_dtype="int32",
-    )
-    sizes = [args.steps * args.global_batch_size, 0, 0]
-    return BlendedMegatronDatasetBuilder(GPTDataset, sizes, config=config, ranks=ranks).build()[0]
+def choose_data(args: argparse.Namespace, ranks: Ranks) -> Tokenizer | None:
+    """Without flags about data, those of both sources, which are made if need be.
+
+    Returns:
+        Their tokenizer; None if flags name the data.
+    """
+    args.segment_ids = True  # which keep documents apart in the model
+    args.output_dtype = "int32"
+    if args.data_cache_path is None:
+        args.data_cache_path = str(Path(args.directory) / "cache")
+    if args.mock_data or any(getattr(args, name) for name in DATA):
+        return None
+    build_in_turn(ranks, "shared", lambda: tokenise(Path(args.directory)))
+    args.data_path, args.split = [], "98,1,1"
+    for name, share in SHARES.items():
+        args.data_path += [str(share), str(Path(args.directory) / f"{name}_text_document")]
+    return demo_tokenizer()
 
 
 def shapes(vocab_size: int, sequence_length: int) -> dict[str, tuple[tuple[int, ...], P]]:
@@ -146,8 +149,10 @@ def train(args: argparse.Namespace) -> None:
     mesh = Mesh(
         np.array(jax.devices()).reshape([int(n) for n in args.mesh.split(",")]), ("data", "model")
     )
-    dataset = open_dataset(args, ranks)
-    vocab_size = demo_tokenizer().vocab_size
+    tokenizer = choose_data(args, ranks)
+    sizes = [args.train_iters * args.global_batch_size, 0, 0]
+    dataset, _, _ = datasets_from_args(args, sizes=sizes, tokenizer=tokenizer, ranks=ranks)
+    vocab_size = dataset.config.tokenizer.vocab_size
     repeated = NamedSharding(mesh, P())
     layout = {
         name: NamedSharding(mesh, axes)
@@ -168,7 +173,7 @@ def train(args: argparse.Namespace) -> None:
             state = saved["state"]
             batches.load_state_dict(saved["data"])
         check_same_plan(batches, ranks)
-        for step in range(done + 1, args.steps + 1):
+        for step in range(done + 1, args.train_iters + 1):
             asked_at = time.perf_counter()
             batch = next(batches)
             waited += time.perf_counter() - asked_at
@@ -193,9 +198,9 @@ def main() -> None:
     parser.add_argument("--directory", required=True, help="data, index cache and checkpoints")
     parser.add_argument("--name", default="run", help="directory of the checkpoints")
     parser.add_argument("--mesh", required=True, help="sizes of the axes data and model: 4,2")
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--seq-length", type=int, default=128)
-    parser.add_argument("--global-batch-size", type=int, default=16)
+    add_data_arguments(parser)
+    parser.add_argument("--steps", type=int, dest="train_iters", help="as --train-iters (60)")
+    parser.set_defaults(train_iters=60, seq_length=128, global_batch_size=16)
     parser.add_argument("--learning-rate", type=float, default=3e-3)
     parser.add_argument("--checkpoint-interval", type=int, default=10)
     parser.add_argument("--stop-after", type=int, help="leave after this step, as if killed")
@@ -203,6 +208,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int)
     parser.add_argument("--process", type=int)
     args = parser.parse_args()
+    for name in ("train_samples", "rampup_batch_size"):
+        if getattr(args, name) is not None:
+            parser.error(f"--{name.replace('_', '-')}: this trainer takes --steps and one size")
+    if args.dataloader_type not in (None, "single"):
+        parser.error(f"--dataloader-type {args.dataloader_type}: this trainer takes single alone")
     if args.coordinator is not None:
         jax.distributed.initialize(args.coordinator, args.processes, args.process)
     train(args)

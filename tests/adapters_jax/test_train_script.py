@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+TOKENIZER = Path(__file__).parents[2] / "coredata" / "text" / "assets" / "demo_tokenizer.json"
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train_jax.py"
 STEP = re.compile(r"^step (\d+) loss (\S+) batch (\w+)$", re.MULTILINE)
 
@@ -33,7 +34,7 @@ def train(tmp_path, free_port, run_jax):
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_on_other_processes_and_another_mesh(train):
+def test_a_run_goes_on_on_other_processes_and_another_mesh(train, tmp_path):
     """Four processes, then two, then one: data x model in every shape of eight devices."""
     whole = train(1, "4,2", "--name", "whole")
     four = train(4, "2,4", "--stop-after", 5)  # resumed from the checkpoint after step 4
@@ -51,3 +52,8 @@ def test_a_run_goes_on_on_other_processes_and_another_mesh(train):
         for step, (digest, loss) in part.items():
             assert digest == whole[step][0], step
             assert loss == pytest.approx(whole[step][1], abs=0.02)
+    flags = ["--name", "told", "--tokenizer-model", TOKENIZER, "--split", "98,1,1"]
+    shares = [("0.7", "code"), ("0.3", "prose")]
+    paths = [item for share, name in shares for item in (share, tmp_path / f"{name}_text_document")]
+    told = train(1, "2,4", *flags, "--data-path", *paths)
+    assert [digest for digest, _ in told.values()] == [digest for digest, _ in whole.values()]
