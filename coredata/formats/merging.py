@@ -10,10 +10,11 @@ import numpy as np
 from coredata.formats.dtypes import DType
 from coredata.formats.errors import DTypeError, IndexedDatasetError
 from coredata.formats.indexed import IndexedDataset
+from coredata.formats.merge_kept import Progress, write_kept
 from coredata.formats.pair import has_modes
 from coredata.formats.verify import Verified, verify_indexed
 from coredata.formats.writer import IndexedDatasetBuilder
-from coredata.storage import with_read_options
+from coredata.storage import local_path, with_read_options
 
 
 def merge(
@@ -23,6 +24,7 @@ def merge(
     *,
     checksums: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
 ) -> Verified:
     """Write the documents of several token files, in the order given, as one.
 
@@ -30,6 +32,9 @@ def merge(
     and the output are verified. Inputs have one dtype, or with `widen` the narrowest that holds
     them all is used. With `checksums` the output gets a `.crc` file. Of files behind URLs, the
     indices are kept in a temporary directory on this machine meanwhile.
+
+    Onto a local disk without `checksums`, a merge that was killed leaves what it wrote under a
+    hidden name, and the same merge goes on from there. `progress` is told bytes done, of how many.
 
     Raises:
         ValueError: no inputs, or an input that is also the output.
@@ -44,7 +49,7 @@ def merge(
         raise ValueError(f"{target} is both an input and the output; give another output prefix")
     with tempfile.TemporaryDirectory(prefix="coredata-") as copies:
         options = with_read_options(storage_options, copies=copies)
-        expected = _write(sources, target, widen, checksums, options)
+        expected = _write(sources, target, widen, checksums, options, progress)
         merged = verify_indexed(target, storage_options=options)
     if (merged.sequences, merged.documents) != expected:
         raise IndexedDatasetError(
@@ -60,10 +65,13 @@ def _write(
     widen: bool,
     checksums: bool,
     storage_options: Mapping[str, Any],
+    progress: Progress | None,
 ) -> tuple[int, int]:
     """Write the output; how many sequences and documents it has."""
     multimodal = _common_modes(sources, storage_options)
     dtype = _common_dtype(sources, multimodal, widen, storage_options)
+    if local_path(target) is not None and not checksums:
+        return write_kept(sources, target, dtype, multimodal, widen, storage_options, progress)
     with IndexedDatasetBuilder(
         target, dtype, multimodal, checksums=checksums, storage_options=storage_options
     ) as builder:

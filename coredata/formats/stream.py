@@ -13,16 +13,16 @@ _CHUNK = 1 << 22
 
 
 def token_chunks(
-    source: IndexedDataset, dtype: np.dtype[Any], chunk: int = _CHUNK
+    source: IndexedDataset, dtype: np.dtype[Any], chunk: int = _CHUNK, start: int = 0
 ) -> Iterator[Shaped[np.ndarray, " chunk"]]:
-    """All tokens, sequence after sequence, as `dtype`, at most `chunk` at a time.
+    """All tokens from number `start` on, as `dtype`, at most `chunk` at a time.
 
     Sequences are found through their pointers, and split where a piece is full.
     """
     lengths = source.sequence_lengths
     ends = np.cumsum(lengths, dtype=np.int64)
     total = int(ends[-1]) if ends.size else 0
-    for begin in range(0, total, chunk):
+    for begin in range(start, total, chunk):
         stop = min(begin + chunk, total)
         first = int(np.searchsorted(ends, begin, "right"))
         last = int(np.searchsorted(ends, stop, "left")) + 1

@@ -34,18 +34,27 @@ def _given(args: argparse.Namespace, names: Sequence[str]) -> bool:
     return any(getattr(args, name) not in (None, False) for name in names)
 
 
-def _check_ways(args: argparse.Namespace) -> None:
-    ways = [flag for flag, names in _WAYS.items() if _given(args, names)]
+def check_one_way(args: argparse.Namespace, *, mock: bool = False) -> str:
+    """Refuse no way to name files, or two; gives the flag of the one that is used.
+
+    Raises:
+        ValueError: the text names the flags.
+    """
+    known = {flag: names for flag, names in _WAYS.items() if mock or flag != "--mock-data"}
+    ways = [flag for flag, names in known.items() if _given(args, names)]
     if not ways:
-        raise ValueError(
-            "no data: give --data-path PREFIX, another of "
-            f"{'; '.join(list(_WAYS)[1:-1])}, or --mock-data"
-        )
+        others = f"{'; '.join(list(known)[1:4])}" + (", or --mock-data" if mock else "")
+        raise ValueError(f"no data: give --data-path PREFIX, another of {others}")
     if len(ways) > 1:
         raise ValueError(f"{ways[0]} and {ways[1]} exclude each other; leave one out")
-    if args.split is not None and ways[0] not in ("--data-path", "--data-args-path", "--mock-data"):
+    return ways[0]
+
+
+def _check_ways(args: argparse.Namespace) -> None:
+    way = check_one_way(args, mock=True)
+    if args.split is not None and way not in ("--data-path", "--data-args-path", "--mock-data"):
         raise ValueError(
-            f"--split is given with {ways[0]}, whose files are used whole; leave --split out, or "
+            f"--split is given with {way}, whose files are used whole; leave --split out, or "
             "name the files with --data-path"
         )
 

@@ -12,11 +12,8 @@ LOADERS = ("single", "cyclic", "external", "batch")
 """Orders in which samples are read."""
 
 
-def add_blend_flags(parser: argparse.ArgumentParser) -> None:
-    """Which files, in which shares."""
-    group = parser.add_argument_group(
-        "data", "Which files; exactly one of the ways to name them, or --mock-data."
-    )
+def add_path_flags(group: argparse._ArgumentGroup) -> None:
+    """The ways to name files."""
     for split in ("", "train-", "valid-", "test-"):
         group.add_argument(
             f"--{split}data-path",
@@ -34,6 +31,14 @@ def add_blend_flags(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help='a JSON file {"train": [items], "valid": …, "test": …}',
     )
+
+
+def add_blend_flags(parser: argparse.ArgumentParser) -> None:
+    """Which files, in which shares."""
+    group = parser.add_argument_group(
+        "data", "Which files; exactly one of the ways to name them, or --mock-data."
+    )
+    add_path_flags(group)
     group.add_argument("--mock-data", action="store_true", help="make data up, read no files")
     group.add_argument(
         "--split",

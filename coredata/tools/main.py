@@ -16,7 +16,18 @@ from coredata import __version__
 from coredata.tools.output import EXIT_CODES, INTERRUPTED, USAGE, say
 from coredata.tools.unknown_flags import FLAG, unknown_flags
 
-COMMANDS = ("demo", "inspect", "merge", "prepare-cache", "preprocess", "selfcheck", "trace", "verify", "view")
+COMMANDS = (
+    "demo",
+    "inspect",
+    "merge",
+    "prepare-cache",
+    "preprocess",
+    "selfcheck",
+    "sequences",
+    "trace",
+    "verify",
+    "view",
+)
 
 _EPILOG = f"""\
 `coredata COMMAND --help` tells more. {EXIT_CODES}

@@ -17,6 +17,7 @@ from coredata.formats import (
     SequencePointerError,
     merge,
 )
+from coredata.formats.merge_kept import write_kept
 from coredata.formats.stream import token_chunks
 
 
@@ -128,15 +129,14 @@ def test_a_damaged_input_leaves_no_output(files, tmp_path):
 
 
 def test_another_writer_in_between_is_noticed(files, tmp_path):
-    finalize = IndexedDatasetBuilder.finalize
-
-    def overtaken(self):
-        finalize(self)
-        with IndexedDatasetBuilder(tmp_path / "all") as other:
-            finalize(other)
+    def overtaken(*arguments):
+        counts = write_kept(*arguments)
+        with IndexedDatasetBuilder(tmp_path / "all"):
+            pass
+        return counts
 
     with (
-        patch.object(IndexedDatasetBuilder, "finalize", new=overtaken),
+        patch("coredata.formats.merging.write_kept", new=overtaken),
         pytest.raises(IndexedDatasetError, match="has 0 sequences and 0 documents, but 4 and 6"),
     ):
         merge(files, tmp_path / "all")

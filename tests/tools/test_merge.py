@@ -1,4 +1,6 @@
 import argparse
+import contextlib
+import json
 import re
 
 import numpy as np
@@ -6,6 +8,7 @@ import pytest
 
 from coredata.formats import IndexedDataset, IndexedDatasetBuilder
 from coredata.tools import merge as command
+from coredata.tools import output
 
 
 def run(*flags) -> int:
@@ -83,3 +86,26 @@ def test_nothing_to_merge(tmp_path):
     (tmp_path / "in" / "x.txt").touch()
     with pytest.raises(ValueError, match=r"holds no .bin/.idx pairs; name pref"):
         run("--input", tmp_path / "in", "--output-prefix", tmp_path / "out")
+
+
+def test_json(tmp_path, capsys):
+    write(tmp_path / "a", [[1], [2]])
+    assert run("--input", tmp_path / "a", "--output-prefix", tmp_path / "out", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["documents"], told["tokens"], told["dtype"]) == (2, 2, "uint16")
+    assert told["inputs"] == [str(tmp_path / "a")]
+
+
+def test_progress_of_what_takes_long(tmp_path, capsys, monkeypatch):
+    write(tmp_path / "a", [[1], [2]])
+    looks = []
+
+    @contextlib.contextmanager
+    def shown(look):
+        looks.append(look())
+        yield
+        looks.append(look())
+
+    monkeypatch.setattr(output, "progress", shown)
+    run("--input", tmp_path / "a", "--output-prefix", tmp_path / "out")
+    assert looks == ["reading indices", "verifying"]

@@ -1,0 +1,182 @@
+"""Merging onto a local disk so that a merge that was killed goes on where it was.
+
+The bytes of the output follow from the inputs alone, so that a count of bytes is all that has to be
+remembered. They are written to `.NAME.bin.merging`; beside it, `.NAME.merging.json` says of which
+inputs they are and how many are known to be on the disk.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from coredata.formats.errors import IndexedDatasetError
+from coredata.formats.growing_index import GrowingIndex
+from coredata.formats.indexed import IndexedDataset
+from coredata.formats.paths import get_bin_path, get_idx_path
+from coredata.formats.stream import check_dtype, token_chunks
+from coredata.formats.verify import verify_structure
+from coredata.storage import atomic_write, begin_write, checksum_path, local_path, remove, size
+
+SAFE_EVERY = 1 << 28
+"""Bytes between two points from which a merge can go on."""
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes are done, of how many."""
+
+
+def write_kept(
+    sources: list[str],
+    target: str,
+    dtype: np.dtype[Any],
+    multimodal: bool,
+    widen: bool,
+    storage_options: Mapping[str, Any] | None,
+    progress: Progress | None = None,
+    safe_every: int = SAFE_EVERY,
+) -> tuple[int, int]:
+    """Write `target`, a local prefix, from all sources; how many sequences and documents it has.
+
+    Raises:
+        DTypeError: a source's dtype does not fit.
+        IndexedDatasetError: a source is damaged, or another process merges into `target`.
+        FileNotFoundError: no such directory.
+    """
+    opened = [_open(source, dtype, multimodal, widen, storage_options) for source in sources]
+    sizes = [int(one.sequence_lengths.sum(dtype=np.int64)) * dtype.itemsize for one in opened]
+    partial, journal = _beside(target, "bin.merging"), _beside(target, "merging.json")
+    plan = {
+        "dtype": dtype.name,
+        "modes": multimodal,
+        "sources": [_identity(source, storage_options) for source in sources],
+    }
+    with _locked(partial, target) as file:
+        done = _safe(journal, plan, os.fstat(file.fileno()).st_size)
+        file.truncate(done)
+        file.seek(done)
+        begin, noted = 0, done
+        for source, length in zip(opened, sizes, strict=True):
+            skipped = min(max(done - begin, 0), length)
+            for chunk in token_chunks(source, dtype, start=skipped // dtype.itemsize):
+                file.write(chunk.data)
+                if file.tell() - noted >= safe_every:
+                    noted = _note(file, journal, plan)
+                if progress is not None:
+                    progress(file.tell(), sum(sizes))
+            begin += length
+        _note(file, journal, plan)
+        counts = _publish(opened, partial, target, dtype, multimodal)
+        os.unlink(journal)
+    return counts
+
+
+def _open(
+    source: str,
+    dtype: np.dtype[Any],
+    multimodal: bool,
+    widen: bool,
+    storage_options: Mapping[str, Any] | None,
+) -> IndexedDataset:
+    dataset = IndexedDataset(source, multimodal, storage_options=storage_options)
+    check_dtype(dataset, dtype, widen)
+    verify_structure(dataset)
+    return dataset
+
+
+def _beside(target: str, suffix: str) -> str:
+    directory, name = os.path.split(os.path.abspath(str(local_path(target))))
+    if not os.path.isdir(directory):
+        raise FileNotFoundError(
+            f"cannot write {target}: the directory {directory} does not exist; create it first"
+        )
+    return os.path.join(directory, f".{name}.{suffix}")
+
+
+def _identity(source: str, storage_options: Mapping[str, Any] | None) -> list[Any]:
+    """Name, sizes, and of local files the time of their last change."""
+    found: list[Any] = [source]
+    for path in (get_bin_path(source), get_idx_path(source)):
+        local = local_path(path)
+        if local is None:
+            found.append(size(path, storage_options))
+        else:
+            stat = os.stat(local)
+            found += [stat.st_size, stat.st_mtime_ns]
+    return found
+
+
+@contextlib.contextmanager
+def _locked(partial: str, target: str) -> Iterator[BinaryIO]:
+    """The partial file, opened for this process alone; the lock ends with the process."""
+    while True:
+        with open(os.open(partial, os.O_RDWR | os.O_CREAT, 0o666), "rb+") as file:
+            _lock(file, target)
+            if _is_still(file, partial):
+                yield file
+                return
+
+
+def _lock(file: BinaryIO, target: str) -> None:
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Not on Windows.
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise IndexedDatasetError(
+            f"another process is merging into {target}; wait for it, or give another output"
+        ) from error
+
+
+def _is_still(file: BinaryIO, partial: str) -> bool:
+    """Whether no other process has finished this file between its opening and its lock."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(partial))
+    except FileNotFoundError:
+        return False
+
+
+def _safe(journal: str, plan: Mapping[str, Any], there: int) -> int:
+    """Bytes of an earlier merge of the same inputs that can be kept."""
+    try:
+        with open(journal, encoding="utf-8") as file:
+            noted = json.load(file)
+        kept = int(noted["bytes"]) if noted["plan"] == plan else 0
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return 0
+    return kept if 0 <= kept <= there else 0
+
+
+def _note(file: BinaryIO, journal: str, plan: Mapping[str, Any]) -> int:
+    """Make what was written safe, then remember how much it is."""
+    file.flush()
+    os.fsync(file.fileno())
+    with atomic_write(journal) as note:
+        note.write(json.dumps({"plan": plan, "bytes": file.tell()}).encode())
+    return file.tell()
+
+
+def _publish(
+    opened: list[IndexedDataset],
+    partial: str,
+    target: str,
+    dtype: np.dtype[Any],
+    multimodal: bool,
+) -> tuple[int, int]:
+    """Let both files appear, the index last."""
+    index = GrowingIndex(multimodal)
+    for source in opened:
+        index.extend(
+            source.sequence_lengths, np.diff(source.document_indices), source.sequence_modes
+        )
+    with begin_write(get_idx_path(target)) as pending:
+        index.write(pending.file, dtype)
+        pending.prepare()
+        remove(get_idx_path(target))
+        remove(checksum_path(get_bin_path(target)))
+        os.replace(partial, str(local_path(get_bin_path(target))))
+    return index.sequence_count, index.document_count
