@@ -29,7 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     more = parser.add_argument_group("more about it")
     more.add_argument("--path", metavar="PREFIX", help="of a blend: the file of --document")
     more.add_argument(
-        "--until-step", type=int, metavar="T", help="look at the first T steps for --document"
+        "--until-step",
+        type=int,
+        metavar="T",
+        help="look at the first T steps (default: all of the run)",
     )
     more.add_argument("--state", metavar="FILE", help="a loader's state, as JSON")
     more.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
@@ -79,9 +82,7 @@ def run(args: argparse.Namespace) -> int:
                 raise ValueError(
                     f"{args.state} was saved before the first step; give --step 0 for what comes"
                 )
-    until = args.until_step
-    if until is None and steps.sampler.cyclic:
-        until = args.train_iters  # its order has no end of its own
+    until = args.train_iters if args.until_step is None else args.until_step
     with progress(lambda: "searching"):
         if args.document is not None:
             answer = answer_document(dataset, steps, args.document, args.path, until)

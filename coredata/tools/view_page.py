@@ -79,8 +79,7 @@ def _summary(row: TokenRow) -> str:
     if real < len(row.tokens):
         text += f", {len(row.tokens) - real:,} of them padding"
     if row.loss is not None:
-        what = "is learned" if row.in_place else "the next one is learned"
-        text += f"; of {int(row.loss.sum()):,} {what}"
+        text += f"; loss at {int(row.loss.sum()):,} places"
     return text
 
 

@@ -9,6 +9,11 @@ from coredata.datasets.special_ids import read_attribute
 _LONGEST = 16
 """Tokens of a group at most; what is then still no whole character is shown as U+FFFD."""
 _UNFINISHED = "�"
+_KNOWN = (
+    *("<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>", "<file_sep>"),
+    *("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|end|>"),
+)
+"""Tokens that tokenizers may have without a text and without a role."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,11 @@ def special_names(tokenizer: Any) -> dict[int, str]:
         number = read_attribute(tokenizer, role)
         if number is not None:
             ids.setdefault(role, number)
+    find = read_attribute(tokenizer, "token_id")
+    for name in _KNOWN if find is not None else ():
+        number = find(name)
+        if number is not None:
+            ids.setdefault(name, number)
     for role, number in ids.items():
         named.setdefault(int(number), tokenizer.decode([int(number)]) or role)
     return named
@@ -53,13 +63,12 @@ def text_units(tokens: Sequence[int], tokenizer: Any, breaks: Set[int] = frozens
     context, begin = 0, 0
     for place, token in enumerate(tokens):
         alone = int(token) in names
-        if place in breaks or alone:
-            if begin < place:
-                units.append(_unit(tokens, tokenizer, context, begin, place))
-            context = begin = place
+        if begin < place and (place in breaks or alone):
+            units.append(_unit(tokens, tokenizer, context, begin, place))
+            context, begin = begin, place
         if alone:
             units.append(Unit(place, place + 1, names[int(token)], True))
-            context = begin = place + 1
+            context, begin = place, place + 1
             continue
         unit = _unit(tokens, tokenizer, context, begin, place + 1)
         if not unit.text.endswith(_UNFINISHED) or unit.end - unit.begin == _LONGEST:

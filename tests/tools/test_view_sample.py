@@ -35,7 +35,13 @@ from coredata.testing.golden_masked import (
 )
 from coredata.text import ByteConversationTokenizer, ByteTokenizer, demo_tokenizer
 from coredata.tools.view_cells import text_width
-from coredata.tools.view_page import sample_data, sample_page, table_page, write_lines
+from coredata.tools.view_page import (
+    sample_data,
+    sample_page,
+    table_page,
+    wants_colours,
+    write_lines,
+)
 from coredata.tools.view_sample import view_sample
 from coredata.tools.view_text import text_units
 
@@ -88,7 +94,7 @@ def test_a_gpt_sample(prefix):
     text = page(view)
     for placed in view.parts:
         assert f"document {placed.part.document}, tokens {placed.part.offset}–" in text
-    assert "of 48 the next one is learned" in text
+    assert "tokens: 48 tokens; loss at 48 places" in text
     assert "‹<|endoftext|>›" in text
 
 
@@ -118,6 +124,25 @@ def test_control_characters_never_reach_the_terminal(prefix):
     assert r"\x1b[31m" in "".join(
         page(view_sample(dataset, k, TOKENIZER)) for k in range(len(dataset))
     )
+
+
+@pytest.mark.parametrize(
+    ("terminal", "no_colour", "expected"),
+    [(True, "", True), (True, "1", False), (False, "", False)],
+)
+def test_colours_are_for_people(monkeypatch, terminal, no_colour, expected):
+    monkeypatch.setenv("NO_COLOR", no_colour)
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    assert wants_colours(stream) is expected
+
+
+def test_a_stream_that_cannot_write_everything(prefix):
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, "ascii")
+    write_lines(sample_page(view_sample(build(prefix), 0, TOKENIZER), 80, False), stream, False)
+    stream.flush()
+    assert b"sample 0 of" in raw.getvalue()
 
 
 @pytest.mark.parametrize("width", [10, 30, 41, 80, 133])
@@ -179,7 +204,7 @@ def test_infilling(prefix):
     view = view_sample(dataset, 0, tokenizer)
     assert "infilling may have permuted the tokens" in view.notes[0]
     assert all(placed.begin is None for placed in view.parts)
-    assert "from " in page(view)
+    assert "‹<fim_prefix>›" in page(view)
 
 
 def conversations():
@@ -316,6 +341,19 @@ def metaspace():
     return Wrapped()
 
 
+def test_blanks_stay_at_breaks_and_after_special_tokens():
+    units = text_units([0, 1, 2, 0], metaspace(), {1, 3})
+    assert [unit.text for unit in units] == ["the", " cat", "s", " the"]
+    tokenizer = metaspace()
+    tokenizer.mask = 5
+    units = text_units([0, 5, 1], tokenizer)
+    assert [(unit.text, unit.special) for unit in units] == [
+        ("the", False),
+        ("<unk>", True),
+        (" cat", False),
+    ]
+
+
 def test_blanks_between_words_and_characters_of_several_tokens():
     units = text_units([0, 1, 2, 3, 4, 0], metaspace())
     assert [unit.text for unit in units] == ["the", " cat", "s", "é", " the"]
@@ -328,6 +366,6 @@ def test_units_hold_every_token_once_and_the_whole_text(text, breaks):
     units = text_units(ids, TOKENIZER, breaks)
     assert [unit.begin for unit in units] == [0, *(u.end for u in units)][: len(units)]
     assert (units[-1].end if units else 0) == len(ids)
-    if not breaks:
+    if "�" not in "".join(unit.text for unit in units):  # no character was cut in two
         assert "".join(unit.text for unit in units) == TOKENIZER.decode(ids)
     assert all(not any(u.begin < b < u.end for b in breaks) for u in units)
