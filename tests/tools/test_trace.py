@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models
 
 from coredata import BatchLoader, MegatronPretrainingSampler
 from coredata.datasets import WithoutSamples
@@ -266,3 +267,51 @@ def test_rows_of_conversations(files, capsys):
         assert "document 2" in capsys.readouterr().out
         found = answer(capsys, given, "--document", 2)
         assert [one["sample"] for one in found["sightings"]] == [2, 8, 14, 20, 26]
+
+
+def test_infilling(files, capsys):
+    given = flags(files, "--fim-data --fim-rate 1 --seq-length 64")
+    assert coredata("view", given, "--sample", 0) == 0
+    out = capsys.readouterr().out
+    assert "GPTFIMDataset" in out
+    assert "infilling may have permuted the tokens" in out
+    step = answer(capsys, given, "--step", 0)
+    assert {part["sample"] for part in step["parts"]} == {0, 1, 2, 3}
+
+
+def test_sentences(files, capsys, tmp_path):
+    from coredata.testing.checks_masked import random_sentences
+
+    prefix = random_sentences(tmp_path / "sentences", 3)
+    vocabulary = tmp_path / "tokenizer.json"
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *(f"{'##' * (k % 3 == 0)}w{k}" for k in range(200)),
+    ]
+    model = models.WordPiece({word: k for k, word in enumerate(words)}, unk_token="[UNK]")
+    inner = Tokenizer(model)
+    inner.add_special_tokens(words[:5])
+    inner.save(str(vocabulary))
+    given = ["--data-path", prefix, "--dataset", "bert", "--tokenizer-model", str(vocabulary)]
+    given += [
+        "--split",
+        "1,0,0",
+        "--seq-length",
+        "64",
+        "--train-iters",
+        "5",
+        "--global-batch-size",
+        "4",
+    ]
+    code = coredata("view", given, "--sample", 2)
+    out, error = capsys.readouterr()
+    assert code == 0, error
+    assert "‹[CLS]›" in out
+    assert "‹[MASK]›=" in out
+    part = answer(capsys, given, "--sample", 2)["parts"][0]
+    found = answer(capsys, given, "--document", part["document"])
+    assert 2 in [one["sample"] for one in found["sightings"]]

@@ -202,3 +202,16 @@ def test_flags_that_make_no_sense(corpus, capsys):
     ]:
         assert verify(corpus, *flags) == 2
         assert text in capsys.readouterr().err
+
+
+def test_pairs_behind_urls(capsys):
+    write("memory://verify-urls/corpus", [[1, 2, 9], [3, 9]])
+    assert verify("memory://verify-urls/corpus", "--vocab-size", "10") == 0
+    assert "uint16, 2 documents" in capsys.readouterr().out
+    assert verify("memory://verify-urls", "--vocab-size", "9") == 1
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "document 0, sequence 0, token 2: the id 9 is not in a vocabulary of 9" in flat
+    assert verify("memory://verify-urls/none") == 2
+    assert "none.bin and memory://verify-urls/none.idx do not exist" in capsys.readouterr().err
+    assert verify("memory://verify-urls/corpus", "--vocab-size", "9", "--repair") == 1
+    assert "only local files are repaired" in " ".join(capsys.readouterr().out.split())
