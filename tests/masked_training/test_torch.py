@@ -1,6 +1,7 @@
 """A BERT and a T5 run with PyTorch: the loss falls, and a run that stops goes on exactly."""
 
 import hashlib
+from copy import deepcopy
 from dataclasses import dataclass
 
 import pytest
@@ -112,7 +113,7 @@ def run(build, tokenizer, name, steps, *, micro_batch=BATCH, state=None, workers
         if step == keep_at:
             found.state = {
                 "model": {k: v.clone() for k, v in model.state_dict().items()},
-                "optimizer": optimizer.state_dict(),
+                "optimizer": deepcopy(optimizer.state_dict()),
                 "data": data.state_dict(),
                 "step": step,
             }
