@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint types unit bench clean
+.PHONY: demo test lint types unit test-ceph bench clean
 
 demo: $(VENV)/.coredata
 	$(BIN)/coredata demo
@@ -23,6 +23,10 @@ types: $(VENV)/.test
 
 unit: $(VENV)/.test
 	$(BIN)/python -m pytest
+
+# Storage against Ceph's gateway, from Debian's packages; installs them, which needs root.
+test-ceph: $(VENV)/.test
+	scripts/with_ceph.sh $(BIN)/python -m pytest tests/storage
 
 bench: $(VENV)/.test
 	$(BIN)/python -m scripts.bench

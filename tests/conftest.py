@@ -38,7 +38,16 @@ def _copies_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def s3_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """An S3 server on loopback (JuiceFS's gateway); gives the environment that clients need."""
+    """An S3 server on loopback (JuiceFS's gateway); gives the environment that clients need.
+
+    `COREDATA_TEST_S3` names another one that is there already (`make test-ceph`).
+    """
+    given = os.environ.get("COREDATA_TEST_S3")
+    if given:
+        names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+        keys = {name: os.environ[name] for name in names}
+        yield {**keys, "AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": given}
+        return
     home: Path = tmp_path_factory.mktemp("s3")
     (home / "blobs").mkdir()
     juicefs = str(Path(sys.executable).with_name("juicefs"))
