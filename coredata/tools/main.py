@@ -18,6 +18,7 @@ from coredata.tools.unknown_flags import FLAG, unknown_flags
 
 COMMANDS = (
     "demo",
+    "doctor",
     "inspect",
     "merge",
     "prepare-cache",

@@ -1,0 +1,155 @@
+import json
+import os
+import resource
+import shutil
+import sys
+
+import pytest
+
+from coredata.tools import doctor_checks as checks
+from coredata.tools.main import main
+
+
+def test_a_sound_machine(capsys, tmp_path):
+    assert main(["doctor", str(tmp_path / "x.parquet"), "--data-cache-path", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("ok     coredata: ")
+    assert lines[-1] == "Nothing will fail."
+    for what in ("numpy", "numba", "fsspec", "tokenizers", "extras", "kernels", "open files"):
+        assert sum(line[7:].startswith(f"{what}: ") for line in lines) == 1
+
+
+def test_json_and_exit_code(capsys, monkeypatch):
+    monkeypatch.setattr(checks, "installed", lambda package: None)
+    assert main(["doctor", "s3://bucket/x.zst", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    found = [finding for finding in told["findings"] if finding["what"] == "s3://bucket/x.zst"]
+    assert [(finding["found"], finding["remedy"]) for finding in found] == [
+        ("needs s3fs", "pip install 'coredata[s3]'"),
+        ("needs zstandard", "pip install 'coredata[zstd]'"),
+    ]
+    assert told["faults"] >= 2
+
+
+def test_what_every_kind_of_target_needs(monkeypatch):
+    monkeypatch.setattr(checks, "installed", lambda package: None)
+    for target, remedy in (
+        ("msc://p/x", "pip install 'coredata[msc]'"),
+        ("gs://b/x", "pip install gcsfs"),
+        ("abfs://b/x", "pip install adlfs"),
+        ("https://h/x", "pip install aiohttp"),
+        ("hf://d/x", "pip install huggingface_hub"),
+        ("rows.parquet", "pip install 'coredata[parquet]'"),
+        ("chat_template.jinja", "pip install 'coredata[chat]'"),
+    ):
+        assert [found.remedy for found in checks.check_targets([target])] == [remedy]
+    assert next(checks.check_targets(["a/b"])) == checks.Finding("ok", "a/b", "needs nothing more")
+    assert next(checks.check_targets(["odd://x"])).found == "scheme odd is fsspec's to know"
+    monkeypatch.setattr(checks, "installed", lambda package: "1")
+    assert next(checks.check_targets(["s3://b"])) == checks.Finding("ok", "s3://b", "s3fs there")
+
+
+def test_versions(monkeypatch):
+    monkeypatch.setattr(checks, "required_versions", lambda: {"numpy": "1.26", "numba": "0.60"})
+    have = {"numpy": "1.25.3", "numba": None}
+    monkeypatch.setattr(checks, "installed", have.get)
+    found = {finding.what: finding for finding in checks.check_versions()}
+    assert found["numpy"].found == "1.25.3, older than 1.26"
+    assert found["numpy"].remedy == "pip install 'numpy>=1.26'"
+    assert (found["numba"].level, found["numba"].found) == ("fault", "not installed")
+    have.update(numpy="1.26", numba="0.61.0rc1")
+    assert {finding.level for finding in checks.check_versions()} == {"ok"}
+
+
+def test_required_versions_are_those_of_the_distribution():
+    assert set(checks.required_versions()) == {"numpy", "numba", "fsspec", "tokenizers"}
+
+
+def test_missing_extras_are_no_fault(monkeypatch):
+    monkeypatch.setattr(checks, "installed", lambda package: "1" if package == "jax" else None)
+    found = list(checks.check_extras())
+    assert found[0].found == "jax"
+    assert {finding.level for finding in found[1:]} == {"note"}
+    parquet = next(finding for finding in found if finding.what == "extra parquet")
+    assert parquet.remedy == "pip install 'coredata[parquet]' for parquet files"
+
+
+def test_compiled_kernels(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    (found,) = checks.check_compiled()
+    assert (found.level, found.remedy) == ("note", "`coredata selfcheck` compiles them once")
+    (tmp_path / "a.nbc").write_bytes(b"x" * 2000)
+    (found,) = checks.check_compiled()
+    assert found.level == "ok"
+    assert found.found.startswith(f"1 compiled (2.0 kB) in {tmp_path}, numba ")
+    monkeypatch.setattr(checks, "filesystem_type", lambda place: "nfs4")
+    (found,) = checks.check_compiled()
+    assert found.remedy.startswith("set NUMBA_CACHE_DIR to a local directory if many nodes")
+    monkeypatch.setattr(os, "access", lambda place, mode: False)
+    (found,) = checks.check_compiled()
+    assert (found.level, found.found.endswith("not writable")) == ("fault", True)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    (found,) = checks.check_compiled()
+    assert (found.level, found.remedy) == ("fault", "unset NUMBA_DISABLE_JIT")
+
+
+def test_open_files(monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 12))
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1024, 4096))
+    (found,) = checks.check_open_files(0)
+    assert found == checks.Finding("ok", "open files", "limit 1,024")
+    (found,) = checks.check_open_files(50)
+    assert (found.level, found.found) == ("ok", "limit 1,024, about 614 needed for 50 prefixes")
+    (found,) = checks.check_open_files(300)
+    assert found.found == "limit 1,024, about 3,364 needed for 300 prefixes"
+    assert found.remedy == "ulimit -n 4096, or merge small prefixes"
+    found = next(checks.check_open_files(1000))
+    assert "ulimit -n 16384 (the hard limit is 4,096: ask an administrator)" in found.remedy
+    monkeypatch.setattr(sys, "version_info", (3, 13))
+    assert next(checks.check_open_files(1000)).level == "ok"
+
+
+def test_memory_maps():
+    with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
+        limit = int(file.read())
+    found = list(checks.check_open_files(limit))[-1]
+    assert (found.level, found.what) == ("fault", "memory maps")
+    assert found.remedy.endswith("or --no-mmap-bin-files")
+
+
+def test_cache_directories(monkeypatch, tmp_path):
+    monkeypatch.setattr(checks, "filesystem_type", lambda path: "lustre")
+    (found,) = checks.check_cache_directory(str(tmp_path / "not" / "yet"))
+    assert (found.level, found.remedy) == ("ok", 'cache_scope="shared", the default')
+    assert found.found.startswith("lustre, shared by nodes; ")
+    monkeypatch.setattr(checks, "filesystem_type", lambda path: "ext4")
+    (found,) = checks.check_cache_directory(str(tmp_path))
+    assert found.remedy == 'with several nodes prepare it on each, and use cache_scope="node"'
+    (tmp_path / "file").touch()
+    (found,) = checks.check_cache_directory(str(tmp_path / "file" / "below"))
+    assert (found.level, found.found) == ("fault", f"{tmp_path / 'file'} is no directory")
+    (found,) = checks.check_cache_directory("s3://bucket/cache")
+    assert (found.level, found.found) == ("note", "behind a URL")
+    monkeypatch.setattr(os, "access", lambda place, mode: False)
+    (found,) = checks.check_cache_directory(str(tmp_path))
+    assert (found.level, found.found) == ("fault", f"{tmp_path} is not writable")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/data/x", "nfs4"), ("/data/a b/x", "ext4"), ("/database", "overlay")]
+)
+def test_file_systems(tmp_path, path, kind):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        "over / overlay rw 0 0\nh:/d /data nfs4 rw 0 0\n/dev/sda /data/a\\040b ext4 rw 0 0\n"
+    )
+    assert checks.filesystem_type(path, str(mounts)) == kind
+    assert checks.filesystem_type(path, str(tmp_path / "none")) == ""
+
+
+def test_prefixes_are_counted(capsys, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", None)
+    monkeypatch.setattr(sys, "version_info", (3, 12))
+    assert main(["doctor", "--data-path", "1", "a", "1", "b", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert any("86 needed for 2 prefixes" in finding["found"] for finding in told["findings"])
