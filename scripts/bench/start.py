@@ -119,6 +119,11 @@ def count_calls(side: str, directory: Path) -> int:
         check=True,
         stdout=subprocess.DEVNULL,
     )
+    return between_marks(trace)
+
+
+def between_marks(trace: Path) -> int:
+    """How many calls strace saw between the two marks."""
     counting, count = False, 0
     for line in trace.read_text(errors="replace").splitlines():
         if BEGIN in line:
