@@ -1,5 +1,6 @@
 """Carrying out a plan: every file opened once, several of them at a time."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -9,7 +10,10 @@ import numpy as np
 from coredata.datasets.builder_plan import Part
 from coredata.datasets.config import BlendedMegatronDatasetConfig
 from coredata.datasets.mid_level import MidLevelDatasetClass
+from coredata.formats import prepared
 from coredata.indices import split_range
+
+_ROWS = (".jsonl", ".json", ".parquet", ".gz", ".zst")
 
 
 class EmptySplitError(ValueError):
@@ -23,7 +27,8 @@ def build_parts(
 
     Files are opened once, whatever the number of their parts. With
     `num_dataset_builder_threads` above 1, so many files are worked on at once (kernels and file
-    reads leave other threads running).
+    reads leave other threads running). Token files behind URLs are looked up, and their indices
+    fetched, all at once before that.
 
     Raises:
         EmptySplitError: samples asked of a part without elements.
@@ -37,15 +42,23 @@ def build_parts(
         return _build_file(cls, of_file, config)
 
     threads = min(config.num_dataset_builder_threads, len(by_prefix))
-    if threads <= 1:
-        built: Iterable[list[Any]] = map(build, by_prefix.values())
-        return _by_part(by_prefix.values(), built)
-    with ThreadPoolExecutor(threads, thread_name_prefix="coredata-build") as pool:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(prepared(_token_files(by_prefix), config.storage_options))
+        if threads <= 1:
+            built: Iterable[list[Any]] = map(build, by_prefix.values())
+            return _by_part(by_prefix.values(), built)
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="coredata-build")
+        stack.enter_context(pool)
         futures = [pool.submit(build, of_file) for of_file in by_prefix.values()]
         try:
             return _by_part(by_prefix.values(), (future.result() for future in futures))
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _token_files(prefixes: Iterable[str | None]) -> list[str]:
+    """Those of the prefixes that may be of token files; files of rows have names with endings."""
+    return [prefix for prefix in prefixes if prefix and not prefix.endswith(_ROWS)]
 
 
 def _by_part(files: Iterable[list[Part]], built: Iterable[list[Any]]) -> dict[Part, Any]:
