@@ -24,13 +24,14 @@ def environment(devices: int) -> dict[str, str]:
     return {
         **os.environ,
         "COREDATA_TESTS_WITH_JAX": "1",
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # Compiling is most of the time.
         "JAX_PLATFORMS": "cpu",
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
     }
 
 
-def run_together(commands: Sequence[Sequence[str]], devices: int, timeout: float = 300):
+def run_together(commands: Sequence[Sequence[str]], devices: int, timeout: float = 600):
     """Run Python with each of these arguments at once; what each wrote to standard output."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     running = [
