@@ -113,7 +113,7 @@ def data_plan(
     """
     from coredata.tools.data_blend import blends_from_args, check_pairs, check_rows, prefixes_of
     from coredata.tools.data_checks import check_flags
-    from coredata.tools.data_config import config_fields, dataset_class
+    from coredata.tools.data_config import config_fields, dataset_class, with_flag
     from coredata.tools.data_sizes import sizes_from_args
     from coredata.tools.data_tokenizer import tokenizer_from_args
 
@@ -133,13 +133,14 @@ def data_plan(
     if scheduler != args.sequence_packing_scheduler:
         notes.append(f"--sequence-packing-scheduler is not given: {scheduler}")
     chosen, make = dataset_class(args)
-    config = make(
-        **config_fields(args),
-        blend=blend,
-        blend_per_split=per_split,
-        split=None if args.mock_data else split,
-        tokenizer=tokenizer_from_args(args) if tokenizer is None else tokenizer,
-    )
+    fields = config_fields(args)
+    fields["tokenizer"] = tokenizer_from_args(args) if tokenizer is None else tokenizer
+    if not args.mock_data:
+        fields |= {"blend": blend, "blend_per_split": per_split, "split": split}
+    try:
+        config = make(**fields)
+    except (ValueError, TypeError) as error:
+        raise with_flag(error) from error
     return DataPlan(chosen, config, counts, tuple(prefixes), scheduler, tuple(notes))
 
 

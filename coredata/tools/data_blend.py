@@ -24,7 +24,7 @@ def blends_from_args(args: argparse.Namespace) -> tuple[Blend | None, list[Blend
         FileNotFoundError: no such file with a blend; near names are in the text.
     """
     if args.data_args_path is not None:
-        items = _text(args.data_args_path, "--data-args-path").split()
+        items = read_named(args.data_args_path, "--data-args-path").split()
         return _blend(items, f"--data-args-path {args.data_args_path}"), None
     if args.data_path is not None:
         return _blend(args.data_path, "--data-path"), None
@@ -137,7 +137,7 @@ def _is_number(text: str) -> bool:
 def _per_split(path: str) -> list[Blend | None]:
     where = f"--per-split-data-args-path {path}"
     try:
-        content: Any = json.loads(_text(path, "--per-split-data-args-path"))
+        content: Any = json.loads(read_named(path, "--per-split-data-args-path"))
     except ValueError as error:
         raise ValueError(f"{where} is not JSON: {error}") from error
     if not isinstance(content, Mapping) or not content:
@@ -166,11 +166,17 @@ def _items(value: Any, where: str, split: str) -> list[str]:
     )
 
 
-def _text(path: str, flag: str) -> str:
+def read_named(path: str, flag: str) -> str:
+    """The text of a file that a flag names.
+
+    Raises:
+        FileNotFoundError: there is none; near names are in the text.
+        ValueError: it is not text.
+    """
     try:
         return read_bytes(path).decode("utf-8")
     except FileNotFoundError as error:
-        remedy = _near(path, "", "Give a file that names prefixes")
+        remedy = _near(path, "", "Give the path of one")
         raise FileNotFoundError(f"{flag}: there is no file {path}. {remedy}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{flag}: {path} is not text: {error}") from error

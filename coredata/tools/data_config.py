@@ -6,8 +6,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coredata import datasets
-from coredata.storage import read_bytes
+from coredata.tools.data_blend import read_named
 from coredata.tools.data_sizes import data_parallel_size
+
+FLAG_OF = {
+    "random_seed": "--seed",
+    "sequence_length": "--seq-length",
+    "sequence_length_decoder": "--decoder-seq-length",
+    "path_to_cache": "--data-cache-path",
+    "num_dataset_builder_threads": "--num-dataset-builder-threads",
+    "mid_level_dataset_surplus": "--mid-level-dataset-surplus",
+    "split": "--split",
+    "tokenizer": "--tokenizer-model or --tokenizer-type",
+    "masking_probability": "--mask-prob",
+    "short_sequence_probability": "--short-seq-prob",
+    "masking_do_full_word": "--no-masking-full-word",
+    "masking_word_start": "--masking-word-start",
+    "reset_position_ids": "--reset-position-ids",
+    "reset_attention_mask": "--reset-attention-mask",
+    "eod_mask_loss": "--eod-mask-loss",
+    "inter_document_masking": "--inter-document-masking",
+    "segment_ids": "--segment-ids",
+    "fim_rate": "--fim-rate",
+    "fim_spm_rate": "--fim-spm-rate",
+    "fim_split_sample": "--fim-fragment-rate",
+    "fim_fragment_rate": "--fim-fragment-rate",
+    "sequences_per_dataset": "--per-dataset-sequences-path",
+}
+"""Fields of configurations whose errors name them, and the flag that sets each."""
 
 
 def dataset_class(args: argparse.Namespace) -> tuple[Any, Any]:
@@ -26,6 +52,12 @@ def dataset_class(args: argparse.Namespace) -> tuple[Any, Any]:
     if args.fim_data:
         return datasets.GPTFIMDataset, datasets.GPTFIMDatasetConfig
     return _either(args, datasets.MockGPTDataset, datasets.GPTDataset), datasets.GPTDatasetConfig
+
+
+def with_flag(error: ValueError | TypeError) -> ValueError:
+    """An error of a configuration, with the flag that sets the field which it begins with."""
+    flag = FLAG_OF.get(str(error).partition(":")[0].partition("=")[0])
+    return ValueError(str(error) if flag is None else f"{error} (flag: {flag})")
 
 
 def _either(args: argparse.Namespace, mock: Any, real: Any) -> Any:
@@ -126,7 +158,7 @@ def _sequences(path: str | None) -> Mapping[str, Sequence[int]] | None:
     if path is None:
         return None
     try:
-        found: Any = json.loads(read_bytes(path))
+        found: Any = json.loads(read_named(path, "--per-dataset-sequences-path"))
     except ValueError as error:
         raise ValueError(f"--per-dataset-sequences-path {path} is not JSON: {error}") from error
     if not isinstance(found, Mapping):

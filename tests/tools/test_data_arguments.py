@@ -297,3 +297,31 @@ def test_bert_and_t5(write_pair, parse):
     fields = config_fields(parse(*t5, "--masking-word-start", "▁"))
     assert (fields["sequence_length_decoder"], fields["masking_probability"]) == (12, 0.2)
     assert fields["masking_word_start"] == "▁"
+
+
+def test_errors_of_the_configuration_name_the_flag(write_pair, parse):
+    base = ("--data-path", write_pair("a"), *SIZES)
+    for flags, message in (
+        ((*NULL, "--split", "1", "--seed", -1), r"random_seed: got -1, need .* \(flag: --seed\)"),
+        ((*NULL, "--split", "9;1"), r"9;1.*"),
+        (
+            (*NULL, "--split", "1", "--num-dataset-builder-threads", 0),
+            r"got 0, need at least 1 \(flag: --num-dataset-builder-threads\)",
+        ),
+        (
+            (*NULL, "--split", "1", "--dataset", "bert", "--mask-prob", 2),
+            r"\(flag: --.*\)",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            data_plan(parse(*base, *flags))
+
+
+def test_a_file_of_counts_that_is_not_there(write_pair, parse, tmp_path):
+    (tmp_path / "counts.json").touch()
+    flags = ("--data-path", write_pair("a"), *NULL, *SIZES)
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"--per-dataset-sequences-path: there is no file .* Did you mean .*counts.json\?",
+    ):
+        data_plan(parse(*flags, "--per-dataset-sequences-path", tmp_path / "count.json"))

@@ -1,4 +1,10 @@
+import contextlib
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +14,7 @@ from coredata.datasets import blended_index, masked_index, rows
 from coredata.datasets.gpt_index_plan import GPTIndexPlan
 from coredata.datasets.index_cache import IndexCache
 from coredata.formats import IndexedDatasetBuilder
+from coredata.tools import prepare_cache_run
 from coredata.tools.data_arguments import datasets_from_args
 from coredata.tools.main import main
 from coredata.tools.pack_lengths import cached_lengths
@@ -272,4 +279,69 @@ def test_sentences(parse, prepare, builds, tmp_path):
     builds.clear()
     assert datasets_from_args(parse(*flags))[0][0]["text"].shape == (32,)
     datasets_from_args(parse(*flags, "--dataloader-fast-cache-load"))
+    assert builds == []
+
+
+def test_datasets_are_built_by_several_threads(write_pair, monkeypatch, tmp_path):
+    names = set()
+    together = threading.Barrier(2)
+    real = GPTIndexPlan.build
+
+    def build(self):
+        names.add(threading.current_thread().name)
+        if len(names) <= 2 and not together.broken:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                together.wait(timeout=20)
+        return real(self)
+
+    monkeypatch.setattr(GPTIndexPlan, "build", build)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    flags = ("--data-path", write_pair("a"), write_pair("b"), *NULL, "--seq-length", 16)
+    flags += ("--split", "1", "--num-samples", 20, 0, 0, "--data-cache-path", tmp_path / "cache")
+    assert main(["prepare-cache", *map(str, flags)]) == 0
+    assert len(names) == 2
+
+
+def test_progress_of_what_takes_long(write_pair, monkeypatch, tmp_path, capsys):
+    looks = []
+
+    @contextlib.contextmanager
+    def shown(look):
+        looks.append(look())
+        yield
+        looks.append(look())
+
+    monkeypatch.setattr(prepare_cache_run, "progress", shown)
+    flags = ("--data-path", write_pair("a"), *NULL, *RUN, "--split", "1,1,1")
+    assert main(["prepare-cache", *flags, "--data-cache-path", str(tmp_path / "cache")]) == 0
+    assert looks == ["0 of 3 datasets", "3 of 3 datasets"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_with_one_line(tmp_path):
+    fifo = tmp_path / "blend"
+    os.mkfifo(fifo)
+    words = ["prepare-cache", "--data-args-path", str(fifo), "--data-cache-path", str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "coredata", *words, *RUN, *NULL],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    # Opened for writing only once the command has opened it for reading: it is at work then.
+    with open(fifo, "w", encoding="utf-8"):
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told == "coredata prepare-cache: interrupted\n"
+
+
+def test_a_cache_behind_a_url(write_pair, parse, prepare, builds):
+    flags = ("--data-path", write_pair("a"), *NULL, *RUN, "--split", "1,1,1")
+    flags += ("--data-cache-path", "memory://prepared/cache")
+    found, _ = prepare(*flags)
+    assert found["built"] == 3
+    assert found["bytes"] > 0
+    builds.clear()
+    assert prepare(*flags)[0]["built"] == 0
     assert builds == []

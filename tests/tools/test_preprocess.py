@@ -113,3 +113,12 @@ def test_tokenizer_files_and_end_token_by_name(corpus, tmp_path):
     source = IndexedDataset(f"{tmp_path / 'out'}_text_document")
     end = tokenizer.token_id("<|endoftext|>")
     assert source[0].tolist() == [*tokenizer.encode("One. Two."), end]
+
+
+def test_json(tmp_path, capsys):
+    (tmp_path / "in.jsonl").write_text('{"text": "words"}\n')
+    words = ["--input", str(tmp_path / "in.jsonl"), "--output-prefix", str(tmp_path / "out")]
+    assert main(["preprocess", *words, "--tokenizer-type", "ByteTokenizer", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["keys"]["text"]["tokens"] == 5
+    assert told["rows"]["lines"] == 1
