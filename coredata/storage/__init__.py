@@ -11,6 +11,7 @@ from coredata.storage.block_checksums import (
 from coredata.storage.checksum_files import checksum_path, open_checksums
 from coredata.storage.copied_object import CopiedObject, open_copied
 from coredata.storage.counters import Counters
+from coredata.storage.faults import ObjectChangedError, ShortBodyError, StorageError
 from coredata.storage.files import open_binary, open_text_stream, read_bytes
 from coredata.storage.local_files import MappedFile, PositionalFile
 from coredata.storage.objects import WholeObject
@@ -19,7 +20,6 @@ from coredata.storage.paths import exists, expand, is_directory, is_url, join, l
 from coredata.storage.ranged import RangedObject
 from coredata.storage.reader import ByteReader
 from coredata.storage.readers import open_reader
-from coredata.storage.retrying import RetryPolicy, ShortBodyError, StorageError
 from coredata.storage.service import looked_up
 
 __all__ = [
@@ -32,11 +32,11 @@ __all__ = [
     "Counters",
     "GrowingChecksums",
     "MappedFile",
+    "ObjectChangedError",
     "PendingFile",
     "PositionalFile",
     "RangedObject",
     "ReadOptions",
-    "RetryPolicy",
     "ShortBodyError",
     "StorageError",
     "WholeObject",

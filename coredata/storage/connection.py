@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, final
 from urllib.parse import urlsplit
 
-from coredata.storage.faults import ObjectChangedError
+from coredata.storage.faults import ObjectChangedError, ShortBodyError, StorageError
 from coredata.storage.options import ReadOptions
 from coredata.storage.remote import filesystem, reading_options
-from coredata.storage.retrying import ShortBodyError, StorageError
 
 _VERSION_FIELDS = (
     "ETag",

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from coredata.storage.block_checksums import ChecksumError
-from coredata.storage.retrying import ShortBodyError, StorageError
 
 Meaning = Literal[
     "again", "expired", "doubtful", "damaged", "forbidden", "missing", "changed", "refused"
@@ -67,6 +66,14 @@ _AGAIN_ERRNO = frozenset(
         121,  # EREMOTEIO on Linux: what s3fs makes of S3's InternalError
     )
 )
+
+
+class StorageError(OSError):
+    """Bytes of an object could not be had; the text names URL, range and reason."""
+
+
+class ShortBodyError(OSError):
+    """A body that is shorter than the range that was asked for; it is fetched again."""
 
 
 class ObjectChangedError(StorageError):

@@ -10,10 +10,10 @@ from coredata.storage.block_checksums import ChecksumError
 from coredata.storage.faults import (
     Fault,
     ObjectChangedError,
+    StorageError,
     client_errors,
     understand,
 )
-from coredata.storage.retrying import StorageError
 
 T = TypeVar("T")
 

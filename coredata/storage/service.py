@@ -13,10 +13,10 @@ import numpy as np
 from coredata._typing import Int64, UInt8
 from coredata.storage.block_store import BlockStore
 from coredata.storage.counters import Counters, Tally
+from coredata.storage.faults import StorageError
 from coredata.storage.object_requests import ObjectRequests, RemoteObject
 from coredata.storage.options import ReadOptions, read_options
 from coredata.storage.ranges import RangePlan
-from coredata.storage.retrying import StorageError
 from coredata.storage.segments import Segment, SegmentTable, cost_of_segment
 from coredata.storage.service_parts import Hint, cost_of, parts_of
 

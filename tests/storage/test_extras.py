@@ -90,8 +90,9 @@ def test_token_files_behind_msc(profile, tmp_path):
         assert (root / f"x{suffix}").read_bytes() == (tmp_path / f"x{suffix}").read_bytes()
     options = {"coredata": {"copies": str(tmp_path / "copies")}}
     dataset = IndexedDataset(f"{url}/x", storage_options=options)
+    before = dataset.bin_reader.counters.bytes_fetched
     assert dataset.get(1, 5, 3).tolist() == [9005, 9006, 9007]
-    assert dataset.bin_reader.counters.bytes_fetched < 5000
+    assert dataset.bin_reader.counters.bytes_fetched - before < 5000
     assert merge([f"{url}/x"] * 2, f"{url}/y", storage_options=options).tokens == 20_000
     assert verify_indexed(f"{url}/y", storage_options=options).documents == 4
     with pytest.raises(FileNotFoundError, match="do not exist"):
