@@ -17,4 +17,4 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     A type checker that decorated every function of a module (as the test run does) is looked
     through: Numba needs the function as it was written.
     """
-    return numba.njit(cache=True, nogil=True)(inspect.unwrap(function))
+    return numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(inspect.unwrap(function))

@@ -32,12 +32,6 @@ _LOWEST = -1e300
 
 
 @kernel
-def step_of(t):
-    """T of sample t."""
-    return np.float64(max(t, 1))
-
-
-@kernel
 def kth_largest(values, n, k):
     """The k-th largest (k ≥ 1) of the first n values, which are reordered (Hoare's select)."""
     low = np.int64(0)
@@ -73,12 +67,13 @@ def thin(lines, names, n, first, last, cut, level, out, out_names, places, scrat
     which the errors of all other lines stay, rounding included.
     """
     _, wanted, room = level
-    found, low, high = gather(lines, names, n, first, last, cut, room, out, out_names, places)
-    if n > wanted and not wanted // 2 <= found <= room:
+    for attempt in range(2):
+        found, low, high = gather(lines, names, n, first, last, cut, room, out, out_names, places)
+        if attempt == 1 or n <= wanted or wanted // 2 <= found <= room:
+            break
         for i in range(n):
             scratch[i] = lines[WEIGHT, i] * last - lines[DRAWN, i]
         cut = kth_largest(scratch, n, wanted)
-        found, low, high = gather(lines, names, n, first, last, cut, room, out, out_names, places)
     height = low
     slope = 0.0
     if high > -np.inf:
@@ -136,8 +131,8 @@ def draw(
     t = np.int64(0)
     while t < size:
         end1 = min(t + steps1, size)
-        first1 = step_of(t)
-        last1 = step_of(end1 - 1)
+        first1 = np.float64(max(t, 1))
+        last1 = np.float64(max(end1 - 1, 1))
         n1, cut1, height1, slope1 = thin(
             lines, every, n, first1, last1, cut1, level1, block, block_names, places, scratch
         )
@@ -145,17 +140,23 @@ def draw(
             cut1 += 0.25 * (n1 - wanted1) / n
         while t < end1:
             end2 = min(t + steps2, end1)
-            first2 = step_of(t)
-            last2 = step_of(end2 - 1)
+            first2 = np.float64(max(t, 1))
+            last2 = np.float64(max(end2 - 1, 1))
             n2, cut2, height2, slope2 = thin(
                 block, block_names, n1, first2, last2, cut2, level2, window, names, places, scratch
             )
             if n > wanted2:
                 cut2 += 0.25 * (n2 - wanted2) / n
-            before = first2 - first1
-            low, slope = _higher(height1 + slope1 * before, slope1, height2, slope2, last2 - first2)
+            # The chord over both chords: what is under one of them is under it.
+            low, high = height2, height2 + slope2 * (last2 - first2)
+            low1, high1 = height1 + slope1 * (first2 - first1), height1 + slope1 * (last2 - first1)
+            low = low if low > low1 else low1
+            low = low if low > _LOWEST else _LOWEST
+            high = high if high > high1 else high1
+            high = high if high > _LOWEST else _LOWEST
+            slope = (high - low) / (last2 - first2) if last2 > first2 else 0.0
             while t < end2:
-                step = step_of(t)
+                step = np.float64(max(t, 1))
                 bound = low + slope * (step - first2)
                 if t > 0:
                     last = min(end2, t + len(winners))
@@ -183,8 +184,8 @@ def draw(
                 t += 1
             if t == end2:
                 continue
-            k, error = largest(block, block_names, n1, members, step_of(t))
-            if error <= height1 + slope1 * (step_of(t) - first1):
+            k, error = largest(block, block_names, n1, members, np.float64(max(t, 1)))
+            if error <= height1 + slope1 * (np.float64(max(t, 1)) - first1):
                 break
             cut2 = min(cut2, error) - 0.25 * wanted2 / n
             own = members[block_names[k]]
@@ -194,21 +195,13 @@ def draw(
             t += 1
         hand_back(block, block_names, n1, lines)
         if t < end1:
-            k, error = largest(lines, every, n, members, step_of(t))
+            k, error = largest(lines, every, n, members, np.float64(max(t, 1)))
             cut1 = min(cut1, error) - 0.25 * wanted1 / n
             own = members[k]
             dataset_index[t] = own.head
             dataset_sample_index[t] = own.count
             advance(lines, k, own, order)
             t += 1
-
-
-@kernel
-def _higher(low1, slope1, low2, slope2, steps):
-    """The chord over two chords, from 0 to `steps`: what is under either of them is under it."""
-    low = max(low1, low2, _LOWEST)
-    high = max(low1 + slope1 * steps, low2 + slope2 * steps, _LOWEST)
-    return low, (high - low) / max(steps, 1.0)
 
 
 @kernel

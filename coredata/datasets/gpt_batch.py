@@ -9,14 +9,12 @@ from coredata._typing import Int64, Integer
 from coredata.datasets.batch_memory import Layout, allocate_layout, layout
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_fields import (
-    COUNTED,
-    LEFT_OUT,
-    RESTARTED,
     fill_attention_mask,
     fill_boundaries,
     fill_document_positions,
     fill_fields,
     fill_segment_ids,
+    mark_ends,
     place_spans,
     read_fields,
 )
@@ -74,7 +72,7 @@ def read_batch(
         mapped = source.mapped_tokens(config.output_dtype)
         if mapped is not None and len(spans.sequences):
             batch = _allocate(len(spans.row_splits) - 1, config)
-            row_lengths = read_fields(
+            table = read_fields(
                 *mapped,
                 spans.sequences,
                 spans.offsets,
@@ -82,15 +80,15 @@ def read_batch(
                 spans.row_splits,
                 extra,
                 ids.pad,
-                ids.eod,
-                config.eod_mask_loss,
-                _positions(config),
+                _counted(config),
                 batch["tokens"],
                 batch["labels"],
                 batch["loss_mask"],
                 batch["position_ids"],
             )
-            if len(row_lengths):
+            if len(table):
+                row_lengths, starts = table[: -len(spans.sequences)], table[-len(spans.sequences) :]
+                _mark_ends(batch, mapped[0], starts, spans.lengths, spans.row_splits, config, ids)
                 return _with_boundaries(batch, row_lengths, spans, config)
     dtype = np.dtype(config.output_dtype)
     return make_fields(gather(source, spans, config.sequence_length, extra, dtype), config, ids)
@@ -111,14 +109,13 @@ def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialId
         row_lengths,
         row_splits,
         ids.pad,
-        ids.eod,
-        config.eod_mask_loss,
-        _positions(config),
+        _counted(config),
         batch["tokens"],
         batch["labels"],
         batch["loss_mask"],
         batch["position_ids"],
     )
+    _mark_ends(batch, memory, starts, row_lengths, row_splits, config, ids)
     batch = _with_boundaries(batch, row_lengths, gathered.spans, config)
     if makes_attention_mask(config):
         mask = batch["attention_mask"]
@@ -148,10 +145,35 @@ def _place(
     return out_offsets, row_lengths
 
 
-def _positions(config: GPTDatasetConfig) -> int:
-    if config.inter_document_masking:
-        return LEFT_OUT
-    return RESTARTED if config.reset_position_ids else COUNTED
+def _counted(config: GPTDatasetConfig) -> bool:
+    """Whether positions are just 0 … S-1."""
+    return not (config.inter_document_masking or config.reset_position_ids)
+
+
+def _mark_ends(
+    batch: Batch,
+    memory: np.ndarray,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    row_splits: np.ndarray,
+    config: GPTDatasetConfig,
+    ids: SpecialIds,
+) -> None:
+    """What depends on end-of-document tokens in the text, if it is asked for."""
+    restarted = config.reset_position_ids and not config.inter_document_masking
+    if restarted or config.eod_mask_loss:
+        mark_ends(
+            memory,
+            starts,
+            lengths,
+            row_splits,
+            ids.pad == ids.eod,
+            ids.eod,
+            config.eod_mask_loss,
+            restarted,
+            batch["loss_mask"],
+            batch["position_ids"],
+        )
 
 
 def _with_boundaries(

@@ -11,8 +11,6 @@ from coredata._kernel import kernel
 from coredata.formats.gather import SPANS_FIT, plan_spans
 from coredata.indices.prefetch import prefetch
 
-COUNTED, RESTARTED, LEFT_OUT = range(3)
-"""Position ids: 0 … S-1; counted again after each end-of-document token; not written."""
 _BLOCK = 64
 _CACHE_LINE = 64
 _LINES_AHEAD = 128
@@ -49,9 +47,7 @@ def fill_fields(
     lengths,
     row_splits,
     pad,
-    eod,
-    eod_mask_loss,
-    positions,
+    counted,
     tokens,
     labels,
     loss_mask,
@@ -61,9 +57,9 @@ def fill_fields(
 
     Span i is `lengths[i]` tokens from `memory[starts[i]]`; the spans of row b are row_splits[b] up
     to row_splits[b + 1]. They have been checked: they lie in `memory`, and a row is at most S + 1
-    tokens. What is missing in a row is `pad`. Loss is 0 where the label is `pad`, and with
-    `eod_mask_loss` where the input is `eod`. `pad` becomes 0 in inputs and labels, so that they can
-    be looked up.
+    tokens. What is missing in a row is `pad`. Loss is 0 where the label is `pad`. `pad` becomes 0
+    in inputs and labels, so that they can be looked up. Positions are 0 … S-1 if they are to be
+    `counted`, and left alone otherwise.
     """
     batch = tokens.shape[0]
     line = np.int64(max(_CACHE_LINE // memory.itemsize, 1))
@@ -92,19 +88,7 @@ def fill_fields(
         tokens[row, filled:] = 0
         labels[row, max(filled - 1, 0) :] = 0
         loss_mask[row, max(filled - 1, 0) :] = 0
-        if eod_mask_loss or positions == RESTARTED:
-            _after_ends(
-                memory,
-                starts[begin:end],
-                lengths[begin:end],
-                pad == eod,
-                eod,
-                eod_mask_loss,
-                positions,
-                loss_mask[row],
-                position_ids[row],
-            )
-        if positions == COUNTED:
+        if counted:
             _count(position_ids[row])
 
 
@@ -131,40 +115,50 @@ def _count(out):
 
 
 @kernel
-def _after_ends(
-    memory, starts, lengths, pad_is_eod, eod, eod_mask_loss, positions, loss_mask, position_ids
+def mark_ends(
+    memory,
+    starts,
+    lengths,
+    row_splits,
+    pad_is_eod,
+    eod,
+    eod_mask_loss,
+    restarted,
+    loss_mask,
+    position_ids,
 ):
-    """One row: no loss at `eod`, and positions that restart after it.
+    """No loss at `eod`, and if they are `restarted` positions that are counted anew after it.
 
-    Blocks without an `eod`, which are nearly all, are passed over as a whole.
+    Spans are those of `fill_fields`. Blocks without an `eod`, which are nearly all, are passed
+    over as a whole.
     """
-    size = np.int64(loss_mask.size)
-    filled = np.int64(0)
-    restart = np.int64(0)
-    for span in range(starts.size):
-        text = memory[starts[span] : starts[span] + min(lengths[span], size - filled)]
-        for first in range(0, text.size, _BLOCK):
-            block = text[first : first + _BLOCK]
-            ends = np.int64(0)
-            for i in range(block.size):
-                ends += block[i] == eod
-            if ends == 0:
-                continue
-            for i in range(block.size):
-                if block[i] == eod:
-                    column = filled + first + i
-                    if eod_mask_loss:
-                        loss_mask[column] = 0
-                    if positions == RESTARTED:
-                        _count(position_ids[restart : column + 1])
-                    restart = column + 1
-        filled += text.size
-    if positions == RESTARTED:
-        if pad_is_eod and filled < size:
-            _count(position_ids[restart : filled + 1])
-            position_ids[filled + 1 :] = 0
-        else:
-            _count(position_ids[restart:])
+    size = np.int64(loss_mask.shape[1])
+    for row in range(loss_mask.shape[0]):
+        filled = np.int64(0)
+        restart = np.int64(0)
+        for span in range(row_splits[row], row_splits[row + 1]):
+            text = memory[starts[span] : starts[span] + min(lengths[span], size - filled)]
+            for first in range(0, text.size, _BLOCK):
+                block = text[first : first + _BLOCK]
+                ends = np.int64(0)
+                for i in range(block.size):
+                    ends += block[i] == eod
+                if ends == 0:
+                    continue
+                for i in range(block.size):
+                    if block[i] == eod:
+                        column = filled + first + i
+                        if eod_mask_loss:
+                            loss_mask[row, column] = 0
+                        if restarted:
+                            _count(position_ids[row, restart : column + 1])
+                        restart = column + 1
+            filled += text.size
+        if restarted and pad_is_eod and filled < size:
+            _count(position_ids[row, restart : filled + 1])
+            position_ids[row, filled + 1 :] = 0
+        elif restarted:
+            _count(position_ids[row, restart:])
 
 
 @kernel
@@ -178,9 +172,7 @@ def read_fields(
     row_splits,
     extra,
     pad,
-    eod,
-    eod_mask_loss,
-    positions,
+    counted,
     tokens,
     labels,
     loss_mask,
@@ -188,15 +180,16 @@ def read_fields(
 ):
     """Place and check spans of sequences, then fill the fields: all in one call.
 
-    Returns the tokens of each row, or an empty array where something does not fit; whoever reads
-    the spans in steps finds out what. `sequence_pointers` count bytes, `memory` is the whole file.
+    Returns the tokens of each row and then where in `memory` each span begins, or nothing where
+    something does not fit; whoever reads the spans in steps finds out what. `sequence_pointers`
+    count bytes, `memory` is the whole file.
     """
     rows, width = tokens.shape[0], tokens.shape[1] + 1
-    row_lengths = np.empty(rows, np.int64)
+    table = np.empty(rows + sequences.size, np.int64)
+    row_lengths, starts = table[:rows], table[rows:]
     places = np.empty(sequences.size, np.int64)
-    starts = np.empty(sequences.size, np.int64)
     itemsize = np.int64(memory.itemsize)
-    nothing = row_lengths[:0]
+    nothing = table[:0]
     if place_spans(row_splits, lengths, width, extra, places, row_lengths) >= 0:
         return nothing
     status, _ = plan_spans(
@@ -221,15 +214,13 @@ def read_fields(
         lengths,
         row_splits,
         pad,
-        eod,
-        eod_mask_loss,
-        positions,
+        counted,
         tokens,
         labels,
         loss_mask,
         position_ids,
     )
-    return row_lengths
+    return table
 
 
 @kernel

@@ -6,6 +6,11 @@ from coredata.blending import build_blending_indices
 from scripts.bench.harness import Row, compare
 
 
+def rows(full: bool) -> list[Row]:
+    samples = 1_000_000 if full else 100_000
+    return [row(10, samples), row(100, samples), row(1_000, samples), row(10_000, samples // 4)]
+
+
 def row(datasets: int, samples: int) -> Row:
     from megatron.core.datasets import helpers
 

@@ -1,9 +1,45 @@
 """Building the three GPT indices, beside megatron-core's helpers and numpy."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from coredata.indices import build_gpt_indices, plan_epochs
 from scripts.bench.harness import Row, compare
+
+
+def rows(full: bool) -> list[Row]:
+    documents = 20_000_000 if full else 1_000_000
+    return [row(documents), threads_row(documents // 10)]
+
+
+def threads_row(documents: int, datasets: int = 10, threads: int = 2) -> Row:
+    """Ten datasets on two threads, beside ours one after the other."""
+    lengths = [
+        np.random.default_rng(seed).integers(1, 2000, documents, dtype=np.int32)
+        for seed in range(datasets)
+    ]
+    exposed = np.arange(documents, dtype=np.int32)
+    samples = 5 * int(lengths[0].sum(dtype=np.int64)) // (2 * 4096)
+
+    def build(number: int):
+        return build_gpt_indices(lengths[number], exposed, samples, 4096, 1234 + number)
+
+    def together():
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(build, range(datasets)))
+
+    def one_by_one():
+        return [build(number) for number in range(datasets)]
+
+    def same(a, b):
+        for ours, other in zip(a, b, strict=True):
+            np.testing.assert_array_equal(ours.document_index, other.document_index)
+            np.testing.assert_array_equal(ours.sample_index, other.sample_index)
+            np.testing.assert_array_equal(ours.shuffle_index, other.shuffle_index)
+
+    what = f"{datasets} datasets of {documents:,} documents, {threads} threads, beside ours on one"
+    return compare("GPT index build", together, one_by_one, same, what)
 
 
 def row(documents: int, sequence_length: int = 4096, epochs: int = 3) -> Row:
