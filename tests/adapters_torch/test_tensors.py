@@ -121,3 +121,11 @@ def test_collate_stacks_samples_of_any_dataset(ragged):
 def test_samples_that_do_not_stack(samples, text):
     with pytest.raises(ValueError, match=text):
         stack_samples(samples)
+
+
+def test_storage_is_told_of_samples_to_come_through_padding(ragged):
+    hints = []
+    PaddedToLongest(ragged).prefetch(np.arange(3))  # of no use to it
+    ragged.prefetch = lambda indices: hints.append(indices.tolist())
+    PaddedToLongest(ragged).prefetch(np.arange(3))
+    assert hints == [[0, 1, 2]]

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from coredata._typing import Int64, Shaped
-from coredata.datasets.protocol import PADDING, Batch, Dataset, Sample
+from coredata.datasets.protocol import PADDING, Batch, Dataset, LooksAhead, Sample
 from coredata.varlen import (
     PackPlan,
     Segments,
@@ -61,6 +61,11 @@ class PackedRows:
     def fingerprint(self) -> Mapping[str, Any]:
         """That of the source; how it is packed is the order's."""
         return self.source.fingerprint()
+
+    def prefetch(self, indices: Shaped[np.ndarray, " samples"]) -> None:
+        """Tell the source of the samples of these rows, if that is of use to it."""
+        if isinstance(self.source, LooksAhead):
+            self.source.prefetch(np.unique(self._rows(indices).segments.samples))
 
     def get_batch(self, indices: Shaped[np.ndarray, " batch"]) -> Batch:
         """Rows stacked; `PADDING` gives an empty one. Every shape is the same for every batch.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from coredata._typing import Int64, Shaped
-from coredata.datasets.protocol import Batch, Dataset, Sample
+from coredata.datasets.protocol import Batch, Dataset, LooksAhead, Sample
 from coredata.sampling import BatchSampler, Order
 from coredata_jax.layout import BatchLayout
 from coredata_jax.sequence_order import load_balanced_order
@@ -75,6 +75,11 @@ class LocalColumns:
     def fingerprint(self) -> Mapping[str, Any]:
         """That of the source."""
         return self.source.fingerprint()
+
+    def prefetch(self, indices: Shaped[np.ndarray, " samples"]) -> None:
+        """Tell the source, if that is of use to it; see `LooksAhead`."""
+        if isinstance(self.source, LooksAhead):
+            self.source.prefetch(indices)
 
     def get_batch(self, indices: Shaped[np.ndarray, " batch"]) -> Batch:
         """Samples stacked, of each the columns of this process.

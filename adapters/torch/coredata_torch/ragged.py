@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from coredata._typing import Shaped
-from coredata.datasets.protocol import PADDING, Batch, Dataset, Sample
+from coredata.datasets.protocol import PADDING, Batch, Dataset, LooksAhead, Sample
 
 
 def stack_samples(samples: Sequence[Mapping[str, Any]]) -> Batch:
@@ -66,6 +66,11 @@ class PaddedToLongest:
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """Several samples, each of its own length."""
         return self.source.__getitems__(indices)
+
+    def prefetch(self, indices: Shaped[np.ndarray, " samples"]) -> None:
+        """Tell the source, if that is of use to it; see `LooksAhead`."""
+        if isinstance(self.source, LooksAhead):
+            self.source.prefetch(indices)
 
     def get_batch(self, indices: Shaped[np.ndarray, " batch"]) -> Batch:
         """Samples stacked, padded with zeros to the longest; `PADDING` asks for batch padding."""

@@ -122,3 +122,14 @@ def test_it_feeds_a_jitted_step_without_a_copy(numbers):
         total = jax.jit(lambda tokens: tokens.sum(), in_shardings=run.sharding)
         sums = [int(total(batch["tokens"])) for batch in islice(run, 2)]
     assert sums == [sum(range(32)), sum(range(32, 64))]
+
+
+def test_storage_is_told_of_the_samples_to_come(numbers):
+    class Hinted(Watched):
+        def prefetch(self, indices):
+            hints.append(indices.tolist())
+
+    hints = []
+    with ShardedBatches(Hinted(numbers), 8, DATA) as run:
+        next(run)
+    assert hints[:2] == [list(range(8)), list(range(8, 16))]

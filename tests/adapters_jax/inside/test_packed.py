@@ -333,3 +333,15 @@ def test_plans_are_pickled_as_their_windows():
     assert_same_batch(rows[None], {k: v[0] for k, v in rows.get_batch(np.array([-1])).items()}, "")
     assert not rows[None]["segment_ids"].any()
     assert rows.__getitems__([0])[0]["tokens"][0] == 1000
+
+
+def test_storage_is_told_of_the_samples_of_rows_to_come():
+    class Hinted(Ragged):
+        def prefetch(self, indices):
+            hints.append(indices.tolist())
+
+    hints = []
+    with packed(dataset=Hinted(SAMPLES.original, SAMPLES.padded)) as batches:
+        next(batches)
+    plan, _ = next(WINDOWS.batches(8))
+    assert hints[0] == sorted(plan.segments.samples.tolist())
