@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coredata.formats import IndexedDataset, IndexedDatasetBuilder, MissingFileError, verify_indexed
@@ -90,6 +90,13 @@ def test_unknown_boundaries_are_not_guessed(write, tmp_path):
     assert (tmp_path / "corpus.idx").read_bytes() == before
 
 
+def test_a_last_document_that_is_not_complete(write, tmp_path):
+    prefix = write([[[1, EOD]], [[2, EOD]], [[3, 4]]])
+    cut_list(prefix, 2)
+    with pytest.raises(NotRepairableError, match=r"sequence 2, the last, does not end in the id 9"):
+        repair_index(prefix, eod=EOD)
+
+
 def test_lost_lengths(write, tmp_path):
     prefix = write(ONE_EACH)
     whole = (tmp_path / "corpus.idx").read_bytes()
@@ -150,6 +157,7 @@ def test_a_missing_index_that_is_not_certain(write, tmp_path):
     assert not (tmp_path / "corpus.idx").exists()
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(st.integers(0, EOD - 1), max_size=5), max_size=6),
     st.integers(1, 4),
