@@ -13,6 +13,7 @@ from typing import Any
 import fsspec
 import pytest
 
+from coredata.storage import service
 from coredata.testing.fault_proxy import FaultProxy
 
 
@@ -46,6 +47,17 @@ class Bucket:
         fs = fsspec.filesystem("s3", **self.direct)
         fs.invalidate_cache()
         return sorted(path.removeprefix(f"{self.name}/") for path in fs.find(self.name))
+
+
+@pytest.fixture(autouse=True)
+def _services_end() -> Iterator[None]:
+    """Each test has caches and counters of its own, and leaves no threads."""
+    yield
+    services = list(service._SERVICES.values())
+    service._SERVICES.clear()
+    for one in services:
+        one._now.shutdown(wait=False, cancel_futures=True)
+        one._later.shutdown(wait=False, cancel_futures=True)
 
 
 @pytest.fixture(scope="session")
