@@ -81,7 +81,7 @@ def _build_file(
         begin, end = split_range(part.bookends, elements)
         if begin >= end and part.num_samples:
             raise EmptySplitError(_empty(part, begin, elements, config))
-        dtype = np.int32 if elements <= np.iinfo(np.int32).max else np.int64
+        dtype = np.int32 if elements < 2**31 else np.int64
         indices = np.arange(begin, end, dtype=dtype)
         datasets.append(cls(source, prefix, indices, part.num_samples, part.split, config))
     return datasets

@@ -7,8 +7,10 @@ other.
 
 import hashlib
 import json
+import marshal
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -55,14 +57,34 @@ def _text(value: Any, newline: str, written: dict[tuple[int, str], str]) -> str:
     if known is not None:
         return known
     if kind is list or kind is tuple:
-        items = [_text(item, inner, written) for item in value]
-        text = "[" + inner + f",{inner}".join(items) + newline + "]" if items else "[]"
+        text = _short(value, newline)
+        if text is None:
+            items = [_text(item, inner, written) for item in value]
+            text = "[" + inner + f",{inner}".join(items) + newline + "]" if items else "[]"
     elif value is None or isinstance(value, dict | list | tuple | str | int | float):
         text = json.dumps(value, indent=4, default=_identifiers_of).replace("\n", newline)
     else:
         text = _text(_identifiers_of(value), newline, written)
     written[id(value), newline] = text
     return text
+
+
+def _short(value: list[Any] | tuple[Any, ...], newline: str) -> str | None:
+    """The text of a short list of plain values: a split matrix, say, which hardly ever changes."""
+    if len(value) > _SHORT:
+        return None
+    try:
+        return _short_text(marshal.dumps(value), newline)
+    except (TypeError, ValueError):  # there is something in it that is no plain value
+        return None
+
+
+@lru_cache(maxsize=64)
+def _short_text(value: bytes, newline: str) -> str:
+    return json.dumps(marshal.loads(value), indent=4).replace("\n", newline)
+
+
+_SHORT = 8
 
 
 def description_hash(description: str) -> str:

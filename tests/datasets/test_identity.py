@@ -52,6 +52,13 @@ def test_the_same_objects_in_many_places():
     assert describe(nested) == by_the_standard_library(nested)
 
 
+def test_equal_values_of_different_types_and_lists_of_anything():
+    for value in ([1, 0], [1.0, 0], [True, False], [[1], [True]], [np.float64(1), 1], (1, 0.0)):
+        assert describe({"a": value}) == by_the_standard_library({"a": value})
+    with pytest.raises(TypeError, match="Give the tokenizer unique_identifiers"):
+        describe({"tokenizers": [b"bytes"]})
+
+
 def test_odd_numbers():
     odd = {"a": math.nan, "b": [math.inf, -0.0, True, False], "c": np.float64(0.1), "d": 10**30}
     assert describe(odd) == by_the_standard_library(odd)
