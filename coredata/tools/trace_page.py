@@ -14,7 +14,7 @@ from coredata.datasets import (
     trace_samples,
     trace_step,
 )
-from coredata.sampling import TrainingSteps
+from coredata.sampling import SkipList, TrainingSteps
 from coredata.tools.demo_page import Page, Stream
 from coredata.tools.view_cells import shorten, shorten_left, text_width
 
@@ -28,7 +28,8 @@ def answer_step(dataset: Any, steps: TrainingSteps, step: int) -> dict[str, Any]
         IndexError: there is no such step.
     """
     trace = trace_step(dataset, steps, step)
-    return {"question": "step", **_step(steps, step), **_parts(trace)}
+    samples = str(SkipList.of(steps.samples(step)))
+    return {"question": "step", **_step(steps, step), "samples": samples, **_parts(trace)}
 
 
 def answer_sample(
@@ -107,6 +108,7 @@ class TracePage:
             return
         if answer["question"] == "step":
             self._line(_step_text(answer), _BOLD)
+            self._line(f"  samples {answer['samples']} (as a skip list takes them)", _DIM)
         else:
             self._line(f"sample {answer['sample']}", _BOLD)
             for step in answer["steps"]:

@@ -117,6 +117,7 @@ def test_steps_iterations_and_samples_agree(files, capsys):
     step = answer(capsys, given, "--step", 3)
     assert (step["consumed_before"], step["consumed_after"]) == (12, 16)
     assert {part["sample"] for part in step["parts"]} == {12, 13, 14, 15}
+    assert step["samples"] == "12-15"
     assert answer(capsys, given, "--iteration", 4) == step
     sample = answer(capsys, given, "--sample", 13)
     assert [one["step"] for one in sample["steps"]] == [3]
@@ -168,7 +169,7 @@ def test_pages(files, capsys, monkeypatch):
         assert all(len(line) <= 80 for line in out.splitlines())
     assert coredata("trace", given, "--step", 3) == 0
     out = capsys.readouterr().out
-    assert out.startswith("step 3 (iteration 4): consumed_samples 12 to 16\n")
+    assert out.startswith("step 3 (iteration 4): consumed_samples 12 to 16\n  samples 12-15 (as")
     assert re.search(r"  sample 12: .*(code|prose), document \d+, tokens \d+–\d+\n", out)
     assert re.search(r"(code|prose): \d samples?, \d+ tokens\n", out)
 
