@@ -114,6 +114,15 @@ def test_caches_of_the_reference_that_do_not_fit_are_built_again(change, text, p
     build(prefix, tmp_path)
 
 
+def test_a_map_of_several_epochs_that_lacks_a_row(prefix, tmp_path):
+    build(prefix, tmp_path, num_samples=300)
+    (path,) = tmp_path.glob("*BERT*sample_index.npy")
+    rewrite(path, lambda rows: np.concatenate([rows[1:], rows[1:3]]))
+    unsigned(path)
+    with pytest.warns(IndexCacheWarning, match="made from other data or settings"):
+        masked_datasets(prefix, 5, 300, path_to_cache=str(tmp_path))
+
+
 def test_a_flipped_byte_is_found_by_the_checksum(prefix, tmp_path):
     expected = build(prefix, tmp_path).sample_index.copy()
     (path,) = tmp_path.glob("*BERT*sample_index.npy")
