@@ -5,7 +5,9 @@ import numpy as np
 from coredata._kernel import kernel
 from coredata._typing import Int64
 from coredata.indices import mt19937_seed, next32
+from coredata.indices.prefetch import prefetch
 
+_BLOCK = 512
 _WIDE = (2**32 - 1) // 20
 """From this length on PyTorch draws 64 bits for each element, and builds inside out."""
 
@@ -34,12 +36,18 @@ def torch_randperm(n: int, seed: int) -> Int64[np.ndarray, " n"]:
 
 @kernel
 def _swap_forward(permutation, state):
-    n = np.int64(permutation.size)
-    for i in range(n - 1):
-        other = np.int64(i) + next32(state) % (n - np.int64(i))
-        swapped = permutation[i]
-        permutation[i] = permutation[other]
-        permutation[other] = swapped
+    """As in `shuffle_in_place`: draw for a block, prefetch all that it needs, then swap."""
+    drawn = np.empty(_BLOCK, np.int64)
+    last = np.int64(permutation.size) - 1
+    for first in range(0, last, _BLOCK):
+        block = min(np.int64(_BLOCK), last - first)
+        for i in range(block):
+            drawn[i] = first + i + next32(state) % (last + 1 - first - i)
+            prefetch(permutation, drawn[i])
+        for i in range(block):
+            swapped = permutation[first + i]
+            permutation[first + i] = permutation[drawn[i]]
+            permutation[drawn[i]] = swapped
 
 
 @kernel

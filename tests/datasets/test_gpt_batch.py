@@ -58,3 +58,48 @@ def test_fields_lie_apart_in_one_block():
         values[...] = number % 2
     for number, values in enumerate(batch.values()):
         assert (values == number % 2).all()
+
+
+OPTIONS = {
+    "plain": {},
+    "int32": {"output_dtype": "int32"},
+    "resets": {"reset_position_ids": True, "eod_mask_loss": True},
+    "apart": {"inter_document_masking": True, "eod_mask_loss": True, "segment_ids": True},
+    "no extra token": {"add_extra_token_to_sequence": False},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_fields_where_tokens_lie_are_those_of_gathered_tokens(prefix, from_file, name):
+    mapped = from_file(prefix, **OPTIONS[name])
+    read = from_file(prefix, **OPTIONS[name], mmap_bin_files=False)
+    numbers = np.append(np.arange(len(mapped)), -1)
+    found, expected = mapped.get_batch(numbers), read.get_batch(numbers)
+    assert list(found) == list(expected)
+    for field, values in expected.items():
+        np.testing.assert_array_equal(found[field], values)
+        assert found[field].dtype == values.dtype
+        assert found[field].flags.writeable
+
+
+def test_a_batch_never_changes_with_the_next(prefix, from_file):
+    dataset = from_file(prefix)
+    first = dataset.get_batch(np.arange(4))
+    kept = {field: values.copy() for field, values in first.items()}
+    for values in dataset.get_batch(np.arange(4, 8)).values():
+        values[...] = 99
+    for field, values in first.items():
+        np.testing.assert_array_equal(values, kept[field])
+
+
+def test_a_damaged_index_is_an_error_and_not_a_crash(prefix, from_file, monkeypatch):
+    dataset = from_file(prefix)
+    tokens, lengths, pointers = dataset.dataset.mapped_tokens("int64")
+    beyond = pointers + 10**9
+    monkeypatch.setattr(
+        type(dataset.dataset), "mapped_tokens", lambda _self, _dtype: (tokens, lengths, beyond)
+    )
+    # What does not fit is left to the reading in steps, which reads the sound index here.
+    found = dataset.get_batch(np.arange(4))
+    monkeypatch.undo()
+    np.testing.assert_array_equal(found["tokens"], dataset.get_batch(np.arange(4))["tokens"])

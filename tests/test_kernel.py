@@ -1,0 +1,82 @@
+"""Where compiled code is kept, and what it costs before it runs."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+COMPILE_COLD, LOAD_WARM = 5.0, 0.3
+"""Seconds on an idle machine. The test allows four times as much: machines of a CI are busy."""
+
+SHUFFLE = """
+import numpy as np
+from numba.core import event
+from coredata.indices import mt19937_seed, shuffle_in_place
+compiled = []
+class Watch(event.Listener):
+    def on_start(self, event): compiled.append(event)
+    def on_end(self, event): pass
+event.register("numba:compile", Watch())
+numbers = np.arange(1000)
+shuffle_in_place(numbers, mt19937_seed(3))
+wanted = np.arange(1000)
+np.random.RandomState(3).shuffle(wanted)
+assert np.array_equal(numbers, wanted)
+print(len(compiled))
+"""
+
+
+def run_python(code, directory, **environment):
+    known = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        cwd=directory,
+        env={**known, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def unwritable_package(tmp_path):
+    """A copy of the package in which no cache can be made beside the source, even by root."""
+    shutil.copytree(
+        ROOT / "coredata", tmp_path / "coredata", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for package in (tmp_path / "coredata").rglob("*.py"):
+        (package.parent / "__pycache__").write_text("not a directory")
+    return tmp_path
+
+
+def test_a_package_that_cannot_be_written_uses_the_cache_of_the_user(unwritable_package, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    where = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    assert int(run_python(SHUFFLE, unwritable_package, **where)) > 0
+    assert list(home.rglob("*.nbi"))
+    assert int(run_python(SHUFFLE, unwritable_package, **where)) == 0
+
+
+def test_without_any_cache_kernels_are_compiled_in_memory(unwritable_package, tmp_path):
+    home = tmp_path / "home"
+    home.write_text("not a directory")
+    where = {"HOME": str(home), "XDG_CACHE_HOME": str(home)}
+    assert int(run_python(SHUFFLE, unwritable_package, **where)) > 0
+
+
+@pytest.mark.slow
+def test_compiling_all_of_a_gpt_run_takes_seconds_and_loading_it_little(tmp_path):
+    code = "import json; from scripts.bench.compile_time import measure; "
+    code += f"print(json.dumps([measure({str(tmp_path)!r}) for _ in range(2)]))"
+    cold, warm = json.loads(run_python(code, ROOT))
+    assert 0 < cold["extra"] < 4 * COMPILE_COLD
+    assert warm["extra"] < 4 * LOAD_WARM
+    assert warm["compile"] == 0
