@@ -168,7 +168,7 @@ def jax_rows(directory: Path, full: bool) -> list[Row]:
         return lambda: ShardedBatches(dataset, batch, mesh)
 
     found = [
-        beside_numpy(f"jax, {n} devices", dataset, batch, steps, loader(n), jax.block_until_ready)
+        beside_numpy(f"jax on {n}", dataset, batch, steps, loader(n), jax.block_until_ready)
         for n in (1, DEVICES)
     ]
     small = open_dataset(directory, 128, "int32")
