@@ -32,6 +32,12 @@ _LOWEST = -1e300
 
 
 @kernel
+def step_of(t):
+    """T of sample t."""
+    return np.float64(t if t > 1 else 1)
+
+
+@kernel
 def kth_largest(values, n, k):
     """The k-th largest (k ≥ 1) of the first n values, which are reordered (Hoare's select)."""
     low = np.int64(0)
@@ -131,8 +137,8 @@ def draw(
     t = np.int64(0)
     while t < size:
         end1 = min(t + steps1, size)
-        first1 = np.float64(max(t, 1))
-        last1 = np.float64(max(end1 - 1, 1))
+        first1 = step_of(t)
+        last1 = step_of(end1 - 1)
         n1, cut1, height1, slope1 = thin(
             lines, every, n, first1, last1, cut1, level1, block, block_names, places, scratch
         )
@@ -140,8 +146,8 @@ def draw(
             cut1 += 0.25 * (n1 - wanted1) / n
         while t < end1:
             end2 = min(t + steps2, end1)
-            first2 = np.float64(max(t, 1))
-            last2 = np.float64(max(end2 - 1, 1))
+            first2 = step_of(t)
+            last2 = step_of(end2 - 1)
             n2, cut2, height2, slope2 = thin(
                 block, block_names, n1, first2, last2, cut2, level2, window, names, places, scratch
             )
@@ -156,7 +162,7 @@ def draw(
             high = high if high > _LOWEST else _LOWEST
             slope = (high - low) / (last2 - first2) if last2 > first2 else 0.0
             while t < end2:
-                step = np.float64(max(t, 1))
+                step = step_of(t)
                 bound = low + slope * (step - first2)
                 if t > 0:
                     last = min(end2, t + len(winners))
@@ -184,8 +190,8 @@ def draw(
                 t += 1
             if t == end2:
                 continue
-            k, error = largest(block, block_names, n1, members, np.float64(max(t, 1)))
-            if error <= height1 + slope1 * (np.float64(max(t, 1)) - first1):
+            k, error = largest(block, block_names, n1, members, step_of(t))
+            if error <= height1 + slope1 * (step_of(t) - first1):
                 break
             cut2 = min(cut2, error) - 0.25 * wanted2 / n
             own = members[block_names[k]]
@@ -195,7 +201,7 @@ def draw(
             t += 1
         hand_back(block, block_names, n1, lines)
         if t < end1:
-            k, error = largest(lines, every, n, members, np.float64(max(t, 1)))
+            k, error = largest(lines, every, n, members, step_of(t))
             cut1 = min(cut1, error) - 0.25 * wanted1 / n
             own = members[k]
             dataset_index[t] = own.head
