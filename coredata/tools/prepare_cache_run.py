@@ -203,6 +203,8 @@ def _rows(plan: DataPlan, before: CacheState, after: CacheState) -> Iterator[Pre
 
 
 def _state(digest: str, before: CacheState, after: CacheState) -> tuple[str, int]:
+    if not after.complete(digest):
+        return "nothing to keep", 0
     return ("hit" if before.kept(after, digest) else "built"), after.bytes(digest)
 
 

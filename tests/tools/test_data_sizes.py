@@ -42,6 +42,7 @@ def test_steps_of_a_ramp_up_are_those_of_the_reference(parse):
     """Its loop, with a batch size that is a function of what is consumed."""
     for start, increment, over, full, samples in (
         (4, 4, 40, 8, 100),
+        (4, 4, 40, 8, 43),
         (2, 2, 100, 16, 1000),
         (2, 2, 100, 16, 57),
         (1, 1, 0, 3, 10),
