@@ -15,7 +15,8 @@ def checksum(array: Shaped[np.ndarray, "..."]) -> str:
     """
     if not array.flags.c_contiguous:
         raise ValueError("checksum: the array is not C-contiguous; use np.ascontiguousarray")
-    data = memoryview(array.tobytes() if array.size == 0 else array).cast("B").toreadonly()
+    whole = array.data if array.size else memoryview(b"")
+    data = whole.cast("B").toreadonly()
     words = len(data) // 8
     tail = int.from_bytes(data[8 * words :], "little")
     body = np.frombuffer(data, np.uint64, words) if words else _NO_WORDS

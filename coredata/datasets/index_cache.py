@@ -45,7 +45,7 @@ class IndexCache:
         directory: where the files are, a path or URL; made on the first `store`.
         description: what identifies the dataset (`identity.describe`).
         class_name: the dataset's class.
-        split_name: train, valid or test; "" for the classes whose files the reference names without.
+        split_name: train, valid or test; "" for classes whose files the reference names without.
         storage_options: for a URL.
     """
 
