@@ -129,7 +129,8 @@ def reference_masking(
         [list(chain(*candidates[i : i + size])) for size in sizes] for i in range(len(candidates))
     ]
     random.shuffle(ngrams)
-    masked, labels, spans = list(tokens), {}, []
+    masked, spans = list(tokens), []
+    labels: dict[int, int] = {}
     for span in _chosen(ngrams, most, random, settings, labels):
         for position in span:
             labels[position] = tokens[position]

@@ -11,6 +11,7 @@ import pytest
 from coredata.testing import (
     checks_golden,
     checks_invariants,
+    checks_masked,
     golden_directory,
     golden_vectors,
     random_corpus,
@@ -178,7 +179,7 @@ def test_a_wrong_result_fails_and_says_which(monkeypatch, capsys):
     monkeypatch.setattr(checks_golden, "golden_checks", list)
     assert run() == 1
     out = capsys.readouterr().out
-    assert "1 of 7 checks FAILED: Invariants: orders equal plain loops" in out
+    assert "1 of 9 checks FAILED: Invariants: orders equal plain loops" in out
     assert "randperm[0]: is" in out
 
 
@@ -193,6 +194,8 @@ def test_a_wrong_vector_fails_and_is_named(tmp_path, monkeypatch, capsys):
     blends = [check for check in checks_golden.golden_checks() if check.name == "blends"]
     monkeypatch.setattr(checks_golden, "golden_checks", lambda: blends)
     monkeypatch.setattr(checks_invariants, "invariant_checks", lambda seed: [])
+    monkeypatch.setattr(checks_masked, "masked_golden_checks", list)
+    monkeypatch.setattr(checks_masked, "masked_invariant_checks", lambda seed: [])
     assert run() == 1
     out = capsys.readouterr().out
     assert "blend/two, dataset_index[7]: is" in out
@@ -289,6 +292,6 @@ sys.exit(status)
 def test_numpy_and_numba_are_enough(prefix):
     done = in_a_process(prefix, code=BLOCKED)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "All 23 checks passed" in done.stdout
+    assert "All 25 checks passed" in done.stdout
     assert "imported: []" in done.stdout
     assert done.stderr == ""
