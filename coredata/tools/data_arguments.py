@@ -154,6 +154,9 @@ def datasets_from_args(
 ) -> list[Any]:
     """The train, valid and test datasets that flags describe; None where there is none.
 
+    With `--skip-samples` the training set is without these (`WithoutSamples`), and a run over it
+    that much shorter: the order of the others does not change.
+
     Args:
         args: what a parser with `add_data_arguments` gave.
         sizes: samples of each; by default what the flags imply: batch size, steps, evaluations.
@@ -164,10 +167,15 @@ def datasets_from_args(
     Raises:
         ValueError: flags that exclude each other or are out of range; the text names them.
         FileNotFoundError: a file is missing; the text names what is near.
+        IndexError: a sample to be skipped that does not exist.
         Exception: whatever building raises; see `BlendedMegatronDatasetBuilder.build`.
     """
+    from coredata.tools.skip_samples import read_skip_list, without
+
+    skip = read_skip_list(args.skip_samples)
     plan = data_plan(args, sizes=sizes, tokenizer=tokenizer)
-    return plan.builder(ranks=ranks, cache_scope=cache_scope).build()
+    train, *others = plan.builder(ranks=ranks, cache_scope=cache_scope).build()
+    return [train if train is None else without(train, skip), *others]
 
 
 def packing_scheduler(args: argparse.Namespace) -> str | None:

@@ -308,6 +308,12 @@ def add_loading_flags(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--skip-train", action="store_true", help="evaluate once, do not train")
     group.add_argument(
+        "--skip-samples",
+        metavar="LIST",
+        help="training samples to pass over: numbers and ranges such as 17,40-55, or a file of "
+        "these (not in the reference)",
+    )
+    group.add_argument(
         "--rampup-batch-size",
         nargs="*",
         metavar="N",

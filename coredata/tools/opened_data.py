@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coredata.datasets import WithoutSamples
 from coredata.sampling import (
     BatchSampler,
     BatchSizeRampUp,
     GlobalBatchSampler,
     MegatronPretrainingRandomSampler,
-    SkipList,
     TrainingSteps,
 )
-from coredata.storage import exists, read_bytes
+from coredata.storage import read_bytes
 from coredata.tools.data_arguments import data_plan
 from coredata.tools.data_sizes import data_parallel_size, sizes_from_args
 from coredata.tools.split_flags import SPLITS
@@ -86,27 +84,6 @@ def open_data(args: argparse.Namespace) -> OpenedData:
         builder = plan.builder()
     datasets = tuple(builder.build())
     return OpenedData(datasets, plan.config.tokenizer, (*plan.notes, *notes))
-
-
-def read_skip_list(given: str | None) -> SkipList:
-    """The skip list that a flag names: text, or a file of it.
-
-    Raises:
-        ValueError: neither numbers nor a file.
-    """
-    if given is None:
-        return SkipList()
-    if exists(given):
-        return SkipList.parse(read_bytes(given).decode("utf-8"))
-    try:
-        return SkipList.parse(given)
-    except ValueError as error:
-        raise ValueError(f"--skip-samples: {error}; {given!r} is no file either") from error
-
-
-def without(dataset: Any, skip: SkipList) -> Any:
-    """The dataset without the samples on the list."""
-    return WithoutSamples(dataset, skip) if skip.ranges else dataset
 
 
 def training_steps(args: argparse.Namespace, samples: int) -> TrainingSteps:

@@ -51,14 +51,9 @@ def run(args: argparse.Namespace) -> int:
     """
     from coredata.loading import full_fingerprint, read_state
     from coredata.sampling import SkipList
-    from coredata.tools.opened_data import (
-        open_data,
-        read_skip_list,
-        read_state_file,
-        training_steps,
-        without,
-    )
+    from coredata.tools.opened_data import open_data, read_state_file, training_steps
     from coredata.tools.output import OK, print_json, progress, say
+    from coredata.tools.skip_samples import read_skip_list, without
     from coredata.tools.trace_page import TracePage, answer_document, answer_sample, answer_step
 
     skip = read_skip_list(args.skip_samples)

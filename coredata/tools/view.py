@@ -42,8 +42,9 @@ def run(args: argparse.Namespace) -> int:
         ValueError: flags that make no sense; a sample that cannot be made.
         FileNotFoundError: a file is missing.
     """
-    from coredata.tools.opened_data import open_data, read_skip_list, without
+    from coredata.tools.opened_data import open_data
     from coredata.tools.output import OK, print_json, progress, say
+    from coredata.tools.skip_samples import read_skip_list, without
     from coredata.tools.view_page import (
         sample_data,
         sample_page,

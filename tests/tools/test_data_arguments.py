@@ -53,6 +53,21 @@ def test_a_launch_script_gives_what_the_builder_gives_by_hand(write_pair, parse,
                 np.testing.assert_array_equal(one[sample][name], values)
 
 
+def test_samples_to_skip_are_passed_over_in_training_alone(write_pair, parse):
+    data = ("--data-path", write_pair("a"), "--split", "8,1,1", *NULL, *SIZES)
+    train, valid, _ = datasets_from_args(parse(*data))
+    kept, same, _ = datasets_from_args(parse(*data, "--skip-samples", "0,2-4"))
+    assert len(kept) == len(train) - 4
+    assert len(same) == len(valid)
+    np.testing.assert_array_equal(kept[0]["tokens"], train[1]["tokens"])
+    np.testing.assert_array_equal(kept[1]["tokens"], train[5]["tokens"])
+    assert kept.fingerprint()["skipped_samples"] == "0,2-4"
+    with pytest.raises(IndexError, match="sample 999999 is to be skipped"):
+        datasets_from_args(parse(*data, "--skip-samples", "999999"))
+    with pytest.raises(ValueError, match="--skip-samples: skip list, line 1: 'x'"):
+        datasets_from_args(parse(*data, "--skip-samples", "x"))
+
+
 def test_flags_reach_the_configuration(write_pair, parse, tmp_path):
     (tmp_path / "counts.json").write_text(json.dumps({str(tmp_path / "a"): [40, 41]}))
     args = parse(
