@@ -34,7 +34,8 @@ class MultipartUpload(io.RawIOBase):
     Memory holds four parts at most. An object smaller than one part is sent in one request at the
     end. Requests that fail are retried as for reading. Until `publish` nothing is visible, and
     what was there stays. Parts of a process that is killed stay in the bucket, unseen, until a
-    lifecycle rule of the bucket removes them (AbortIncompleteMultipartUpload).
+    lifecycle rule of the bucket removes them (AbortIncompleteMultipartUpload); so does an upload
+    without parts whose beginning was asked for twice, since the first answer was lost.
 
     Args:
         url: `s3://bucket/key`.

@@ -11,7 +11,7 @@ from coredata.testing.fault_proxy import delay, forbidden, missing, reset, stall
 
 PART = 5 << 20
 CONTENT = bytes(range(256)) * (9 << 12)  # 9 MiB: two parts
-OPTIONS = {"deadline": 20.0, "timeout": 0.5}
+OPTIONS = {"deadline": 30.0, "timeout": 5.0}
 
 
 @pytest.fixture
