@@ -3,6 +3,7 @@
 import argparse
 import json
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ class Tokenizer:
     eos = 256
     pad = -1
     vocab_size = 257
-    unique_identifiers = {"class": "Own", "tokenizer_path": ["a/b"]}
+    unique_identifiers: ClassVar = {"class": "Own", "tokenizer_path": ["a/b"]}
 
 
 @pytest.fixture

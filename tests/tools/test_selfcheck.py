@@ -260,7 +260,7 @@ def test_the_page_on_a_plain_terminal(monkeypatch):
 
 
 BLOCKED = """
-import importlib.abc, sys
+import importlib.abc, importlib.metadata, sys
 ALLOWED = {"numpy", "numba", "llvmlite", "coredata"}
 asked = set()
 
@@ -273,6 +273,8 @@ class Block(importlib.abc.MetaPathFinder):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Block())
+# Numba would load what installed packages add to it.
+importlib.metadata.entry_points = lambda **_: importlib.metadata.EntryPoints()
 for name in ("fsspec", "tokenizers", "pytest", "hypothesis", "torch"):
     try:
         __import__(name)
