@@ -1,7 +1,8 @@
 """What compiled code costs before it runs: compiling it all, and loading it from Numba's cache.
 
 Each figure is of a new process that opens a GPT dataset, builds its indices and a blend, and reads
-a batch. Beside a cold cache, a warm one.
+a batch. Beside a cold cache, a warm one. What other packages add to Numba is left out: it imports
+awkward, where that is installed (the extra `fast` needs it), before it compiles or loads anything.
 """
 
 import json
@@ -17,7 +18,8 @@ from scripts.bench.harness import Row
 ROOT = Path(__file__).parents[2]
 
 RUN = """
-import json, sys, time
+import importlib.metadata, json, sys, time
+importlib.metadata.entry_points = lambda **_: importlib.metadata.EntryPoints()
 begun = time.perf_counter()
 import coredata
 imported = time.perf_counter() - begun
