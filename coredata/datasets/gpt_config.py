@@ -8,6 +8,7 @@ import numpy as np
 from coredata.datasets.config import BlendedMegatronDatasetConfig, check_whole_number
 from coredata.datasets.special_ids import read_attribute
 from coredata.formats import DType, best_dtype
+from coredata.storage import with_read_options
 
 OUTPUT_DTYPES = ("int64", "int32")
 
@@ -46,7 +47,8 @@ class GPTDatasetConfig(BlendedMegatronDatasetConfig):
     last label is padding."""
 
     object_storage_cache_path: str | None = None
-    """Accepted so that configurations move over; nothing needs it here."""
+    """A local directory for copies of `.idx` files that are behind URLs, shared by the processes
+    of a host; `ReadOptions.copies` by its name in the reference. Other storage has no use for it."""
 
     data_parallel_size: int = 1
     """For packed conversations; GPT samples do not depend on it."""
@@ -107,6 +109,9 @@ class GPTDatasetConfig(BlendedMegatronDatasetConfig):
                 f"sequence_length: got {self.sequence_length}, need less than 2147483647, because "
                 "document boundaries are 32-bit"
             )
+        if self.object_storage_cache_path is not None:
+            copies = with_read_options(self.storage_options, copies=self.object_storage_cache_path)
+            object.__setattr__(self, "storage_options", copies)
         self._check_eod()
         self._compute_token_dtype_code()
 

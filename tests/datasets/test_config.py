@@ -6,6 +6,7 @@ import pickle
 import pytest
 
 from coredata.datasets import BlendedMegatronDatasetConfig, GPTDatasetConfig
+from coredata.storage import read_options
 from coredata.text import ByteTokenizer, NullTokenizer
 
 BLEND = (["a", "b"], [0.3, 0.7])
@@ -151,3 +152,12 @@ def test_defaults_that_differ_from_the_reference():
     assert config.create_attention_mask is False
     assert [config.reset_position_ids, config.reset_attention_mask] == [False, False]
     assert config.eod_mask_loss is False
+
+
+def test_copies_of_indices_go_where_the_reference_s_option_says():
+    config = gpt(object_storage_cache_path="here", storage_options={"anon": True})
+    again = dataclasses.replace(config, sequence_length=9)
+    for one in (config, again):
+        assert one.storage_options["anon"] is True
+        assert read_options(one.storage_options).copies == "here"
+    assert gpt().storage_options is None
