@@ -31,9 +31,10 @@ HANDLED = {
     "coredata": ["bash"],
     "1. Preprocess: text to tokens": ["json", "bash"],
     "2. Batches, and an exact resume": ["python"],
-    "3. PyTorch": ["python"],
+    "3. PyTorch": ["python", "python"],
     "4. JAX": ["python"],
-    "5. S3, and anything else fsspec knows": ["bash", "python"],
+    "5. S3, and anything else fsspec knows": ["bash", "python", "python"],
+    "Before a run, and when its loss jumps": ["bash", "python"],
     "Measured": ["bash"],
 }
 
@@ -125,15 +126,15 @@ np.testing.assert_array_equal(batch["tokens"], train.get_batch(np.arange(8, 16))
 
 
 def test_pytorch(desk):
-    block = SECTIONS["3. PyTorch"][0][1]
+    block, flags = (body for _, body, _ in SECTIONS["3. PyTorch"])
     check = """
 import torch
 assert tokens.dtype == torch.int64 and tokens.shape == (4, 32)
 assert (tokens.numpy() == train.get_batch(np.arange(4))["tokens"]).all()
 """
-    main = "\n".join(
-        "    " + line for line in (RESUME + block + "import numpy as np\n" + check).splitlines()
-    )
+    check_flags = "assert [len(d) for d in (train, valid, test)] == [800, 9, 9]"
+    parts = (RESUME, block, "import numpy as np", check, flags, check_flags)
+    main = "\n".join("    " + line for line in "\n".join(parts).splitlines())
     script = desk / "pytorch.py"
     script.write_text(f"if __name__ == '__main__':\n{main}\n")
     run([sys.executable, str(script)], desk)
@@ -151,7 +152,9 @@ assert (np.asarray(batch["tokens"]) == train.get_batch(np.arange(8))["tokens"]).
 
 @pytest.mark.slow
 def test_s3(desk, s3_environment):
-    (_, bash, _), (_, python, _) = SECTIONS["5. S3, and anything else fsspec knows"]
+    bash, python, options = (
+        body for _, body, _ in SECTIONS["5. S3, and anything else fsspec knows"]
+    )
     upload = """
 import s3fs
 s3fs.S3FileSystem().mkdir("corpora")
@@ -161,6 +164,27 @@ s3fs.S3FileSystem().put("corpus.jsonl", "corpora/")
     run(["bash", "-euc", bash], desk, s3_environment)
     out = run([sys.executable, "-c", python + "print(len(tokens))"], desk, s3_environment)
     assert int(out) > 5
+    check = "from pathlib import Path\nprint(len(tokens), Path('blocks').is_dir())"
+    out = run([sys.executable, "-c", python + options + check], desk, s3_environment)
+    assert out.split()[1] == "True"
+
+
+BEFORE = "Before a run, and when its loss jumps"
+
+
+def test_before_a_run(desk):
+    out = run(["bash", "-euc", SECTIONS[BEFORE][0][1]], desk)
+    assert "prose_text_document" in out
+
+
+def test_skipping(desk):
+    check = """
+assert len(train) == 1000 - 8 and state["consumed_samples"] == 8
+with loader(rank=0, ranks=1, micro_batch_size=8) as batches:
+    batches.load_state_dict(state)
+    assert len(batches) == 123
+"""
+    run([sys.executable, "-c", RESUME + SECTIONS[BEFORE][1][1] + check], desk)
 
 
 def test_the_measured_block_names_a_command_that_exists():

@@ -48,7 +48,7 @@ class GPTDatasetConfig(BlendedMegatronDatasetConfig):
 
     object_storage_cache_path: str | None = None
     """A local directory for copies of `.idx` files that are behind URLs, shared by the processes
-    of a host; `ReadOptions.copies` by its name in the reference. Other storage has no use for it."""
+    of a host: `ReadOptions.copies` by the reference's name."""
 
     data_parallel_size: int = 1
     """For packed conversations; GPT samples do not depend on it."""
