@@ -1,5 +1,6 @@
-"""What `coredata inspect` prints, in lines no wider than the terminal."""
+"""What `coredata inspect` prints: in lines no wider than the terminal, or whole into a file."""
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from coredata.tools.view_cells import shorten, shorten_left
 _BOLD, _DIM, _CYAN = "\x1b[1m", "\x1b[2m", "\x1b[36m"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEAST_PATH = 16
+_UNLIMITED = 1 << 20
 
 
 class InspectPage:
@@ -24,10 +26,12 @@ class InspectPage:
     def __init__(self, stream: Stream) -> None:
         self._page = Page(stream)
         self._width = max(shutil.get_terminal_size((100, 24)).columns, 50)
+        narrow = stream.isatty() or "COLUMNS" in os.environ
+        self._room = self._width if narrow else _UNLIMITED
 
     def prefix(self, facts: PrefixFacts) -> None:
         """A token file."""
-        self._line(shorten_left(facts.prefix, self._width), _BOLD)
+        self._line(shorten_left(facts.prefix, self._room), _BOLD)
         modes = ", with modes" if facts.modes else ""
         self._line(
             f"  {facts.documents:,} documents, {facts.sequences:,} sequences, "
@@ -48,20 +52,20 @@ class InspectPage:
 
     def run(self, facts: RunFacts) -> None:
         """What a run reads."""
-        self._text(str(_fitted(facts.report, self._width)))
+        self._text(str(_fitted(facts.report, self._room)))
         self._line()
         total = sum(one.total for one in facts.memory)
         self._line(f"index arrays: {size_text(total)}", _BOLD)
         for one in facts.memory:
             arrays = ", ".join(f"{name} {size_text(count)}" for name, count in one.arrays.items())
             text = f": {arrays or 'none'}"
-            room = max(self._width - len(one.split) - 4 - len(text), _LEAST_PATH)
+            room = max(self._room - len(one.split) - 4 - len(text), _LEAST_PATH)
             self._line(f"  {one.split} {shorten_left(one.path, room)}{text}")
 
     def caches(self, directory: str, found: Sequence[CacheFiles]) -> None:
         """The caches in a directory."""
         total = sum(files.size for files in found)
-        self._line(f"{shorten_left(directory, self._width - 40)}: {len(found)} caches", _BOLD)
+        self._line(f"{shorten_left(directory, self._room - 40)}: {len(found)} caches", _BOLD)
         self._line(f"  {size_text(total)} in all")
         for files in found:
             try:
@@ -71,7 +75,7 @@ class InspectPage:
                 continue
             self._line(f"  {files.key[:12]}… {files.class_name} {files.split_name}", _CYAN)
             for name, value in known.items():
-                self._line(f"    {name}: {shorten_left(str(value), self._width - 6 - len(name))}")
+                self._line(f"    {name}: {shorten_left(str(value), self._room - 6 - len(name))}")
 
     def state(self, name: str, state: Mapping[str, Any]) -> None:
         """A loader's state."""
@@ -112,7 +116,7 @@ class InspectPage:
             self._line(line)
 
     def _line(self, text: str = "", style: str = "") -> None:
-        self._page.line(shorten(text, self._width), style)
+        self._page.line(shorten(text, self._room), style)
 
 
 def cache_facts(files: CacheFiles) -> dict[str, Any]:

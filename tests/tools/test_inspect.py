@@ -127,6 +127,14 @@ def test_what_a_run_reads(files, capsys, monkeypatch):
     assert all(len(line) <= 120 for line in out.splitlines())
 
 
+def test_paths_are_whole_where_nothing_limits_the_lines(files, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert coredata_inspect(*flags(files)) == 0
+    out = capsys.readouterr().out
+    assert f"train {files / 'prose'}: document_index" in out
+    assert "…" not in out
+
+
 def test_caches(files, capsys):
     given = flags(files, "--data-cache-path", files / "cache")
     assert coredata_inspect(*given) == 0
