@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from coredata._typing import Int64, Integer
+from coredata.varlen.counting import by_row, long_to_short
 from coredata.varlen.packers import best_fit, first_fit, next_fit
 from coredata.varlen.plan import PackPlan
 from coredata.varlen.segments import Segments, fit_to_limit, whole_samples
@@ -23,6 +24,7 @@ best; the others place them in order; next_fit never goes back to an earlier row
 
 _NO_LIMIT = 2**62
 _LARGEST_TABLE = 2**25
+_SMALL_TABLE = 2**16
 
 
 def pack(
@@ -54,6 +56,8 @@ def pack(
     """
     fitted = fit_to_limit(whole_samples(lengths, samples), limit, overflow)
     plan, _ = pack_segments(fitted.segments, limit, packer=packer, max_segments=max_segments)
+    if not fitted.lost_tokens and not fitted.lost_samples:
+        return plan
     return replace(plan, lost_tokens=fitted.lost_tokens, lost_samples=fitted.lost_samples)
 
 
@@ -99,32 +103,35 @@ def pack_segments(
             f"packer={packer!r} keeps a table of {most} entries for rows that long; it goes up to "
             f"{_LARGEST_TABLE}. Use packer='first_fit_decreasing', which has none."
         )
-    ascending = np.arange(lengths.size)
-    decreasing = packer.endswith("decreasing")
-    row_of = np.empty(lengths.size, np.int64)
-    _PLACE[packer](
+    narrow = np.dtype(np.int32 if lengths.size < 2**31 else np.int64)
+    if not packer.endswith("decreasing"):
+        order = np.arange(lengths.size, dtype=narrow)
+    elif most <= max(lengths.size, _SMALL_TABLE):
+        order = np.empty(lengths.size, narrow)
+        long_to_short(lengths, np.int64(most), order)
+    else:
+        order = np.argsort(-lengths, kind="stable").astype(narrow)
+    row_of = np.empty(lengths.size, narrow)
+    used = _PLACE[packer](
         lengths,
-        np.argsort(-lengths, kind="stable") if decreasing else ascending,
+        order,
         np.int64(most),
         np.int64(max_segments or _NO_LIMIT),
         np.int64(rows or _NO_LIMIT),
         row_of,
     )
-    return _plan(segments, row_of, limit, rows), segments.take(np.flatnonzero(row_of < 0))
+    return _plan(segments, row_of, used, limit, rows), segments.take(np.flatnonzero(row_of < 0))
 
 
 def _plan(
-    segments: Segments, row_of: Int64[np.ndarray, " segments"], limit: int, rows: int | None
+    segments: Segments,
+    row_of: Integer[np.ndarray, " segments"],
+    used: int,
+    limit: int,
+    rows: int | None,
 ) -> PackPlan:
     """Group segments by row; rows in the order of their first segment, empty ones last."""
-    placed = np.flatnonzero(row_of >= 0)
-    _, first, row = np.unique(row_of[placed], return_index=True, return_inverse=True)
-    renumbered = np.empty(first.size, np.int64)
-    renumbered[np.argsort(first)] = np.arange(first.size)
-    row = renumbered[row]
-    counts = np.bincount(row, minlength=rows or 0)
-    return PackPlan(
-        segments.take(placed[np.argsort(row, kind="stable")]),
-        np.concatenate([[0], np.cumsum(counts)]),
-        limit,
-    )
+    splits = np.zeros((rows or used) + 1, np.int64)
+    chosen = np.empty(len(segments), np.int64)
+    by_row(row_of, np.int64(used), splits, chosen)
+    return PackPlan(segments.take(chosen[: splits[-1]]), splits, limit)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from coredata._kernel import kernel
+from coredata.varlen.bit_tree import empty_tree, insert, least, remove
 
 
 @kernel
@@ -15,56 +16,56 @@ def best_fit(lengths, order, limit, max_segments, max_rows, row_of):
     and on real lengths hardly more than total / limit.
 
     Of rows with the same room the one touched last is taken. Rows are chained by their room, and a
-    binary tree over 0 … limit says which rooms exist, so that the smallest that is enough is found
-    in O(log limit) (as in Ding et al., "Fewer Truncations Improve Language Modeling", 2024).
+    tree over 0 … limit says which rooms exist, so that the smallest that is enough is found in
+    O(log limit) (as in Ding et al., "Fewer Truncations Improve Language Modeling", 2024). After
+    a segment as long as the one before the tree is not asked: the least room is what is left in
+    that row, if it is enough, else what it was before, while there are rows of it.
     """
-    leaves = np.int64(1)
-    while leaves <= limit:
-        leaves *= 2
-    exists = np.zeros(2 * leaves, np.bool_)
-    first = np.full(limit + 1, -1, np.int64)
-    following = np.full(lengths.size, -1, np.int64)
-    segments = np.zeros(lengths.size, np.int64)
+    exists, starts = empty_tree(limit)
+    first = np.full(limit + 1, -1, row_of.dtype)
+    most = min(np.int64(lengths.size), max_rows)
+    following = np.empty(most, row_of.dtype)
+    bounded = max_segments < lengths.size
+    segments = np.zeros(most if bounded else np.int64(0), np.int64)
     rows = np.int64(0)
-    for k in range(order.size):
-        segment = order[k]
-        length = lengths[segment]
-        node = leaves + length
-        found = exists[node]
-        while not found and node > 1:
-            if node % 2 == 0 and exists[node + 1]:
-                node += 1
-                found = True
-            else:
-                node //= 2
-        if found:
-            while node < leaves:
-                node = 2 * node if exists[2 * node] else 2 * node + 1
-            room = node - leaves
-            row = first[room]
+    room = np.int64(-1)
+    length = np.int64(0)
+    k = np.int64(0)
+    while k < order.size:
+        before = length
+        length = np.int64(lengths[order[k]])
+        if length != before or room < 0 or first[room] < 0:
+            room = least(exists, starts, length)
+        left = room
+        if room >= 0:
+            row = np.int64(first[room])
             first[room] = following[row]
             if first[room] < 0:
-                exists[node] = False
-                while node > 1 and not exists[node ^ 1]:
-                    node //= 2
-                    exists[node] = False
+                remove(exists, starts, room)
         elif rows < max_rows:
             row = rows
-            room = limit
+            left = np.int64(limit)
             rows += 1
         else:
-            row_of[segment] = -1
+            row_of[order[k]] = -1
+            k += 1
             continue
-        row_of[segment] = row
-        segments[row] += 1
-        room -= length
-        if room > 0 and segments[row] < max_segments:
-            following[row] = first[room]
-            first[room] = row
-            node = leaves + room
-            while node > 0 and not exists[node]:
-                exists[node] = True
-                node //= 2
+        places = max_segments - segments[row] if bounded else np.int64(order.size)
+        after = k
+        while after < order.size and lengths[order[after]] == length:
+            if left < length or after - k >= places:
+                break
+            row_of[order[after]] = row
+            left -= length
+            after += 1
+        if bounded:
+            segments[row] += after - k
+        if left > 0 and after - k < places:
+            following[row] = first[left]
+            first[left] = row
+            if following[row] < 0:
+                insert(exists, starts, left)
+        k = after
     return rows
 
 

@@ -41,7 +41,7 @@ def best_fit_decreasing(lengths: list[int], limit: int) -> list[int]:
     stacks: list[list[int]] = [[] for _ in range(limit + 1)]
     row_of = [0] * len(lengths)
     used = 0
-    for sample in sorted(range(len(lengths)), key=lambda sample: -lengths[sample]):
+    for sample in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
         length = lengths[sample]
         node = size + length
         found = count[node] > 0

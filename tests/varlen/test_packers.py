@@ -65,6 +65,30 @@ def test_matches_the_slow_twin(job, packer, max_segments, rows):
 
 @settings(deadline=None)
 @given(
+    st.lists(st.sampled_from([1, 2, 63, 64, 65, 700, 4095, 4096, 5000]), max_size=60),
+    st.sampled_from([5000, 2**16 + 1, 2**18, 2**20]),
+    st.sampled_from(["best_fit_decreasing", "best_fit"]),
+    BOUND,
+)
+def test_matches_the_slow_twin_in_long_rows_of_many_equal_segments(
+    lengths, limit, packer, max_segments
+):
+    plan = pack(np.array(lengths, np.int64), limit, packer=packer, max_segments=max_segments)
+    expected = sorted(sorted(row) for row in twin(lengths, limit, packer, max_segments, None))
+    assert [plan[row].samples.tolist() for row in range(len(plan))] == expected
+
+
+def test_lengths_much_larger_than_their_number_are_sorted_without_a_table():
+    lengths = [2**20, 2**19, 2**20, 2**19 + 1, 2**19 - 1, 2**19]
+    plan = pack(np.array(lengths), 2**20)
+    expected = sorted(
+        sorted(row) for row in twin(lengths, 2**20, "best_fit_decreasing", None, None)
+    )
+    assert [plan[row].samples.tolist() for row in range(len(plan))] == expected
+
+
+@settings(deadline=None)
+@given(
     st.lists(st.integers(0, 100), max_size=50),
     st.integers(1, 40),
     st.sampled_from(PACKERS),
