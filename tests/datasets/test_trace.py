@@ -186,7 +186,7 @@ def test_steps_of_blends_both_ways(files, settings, weights, skipped, kind, batc
                 for step, sample, found in seen
                 if any(key == (number, document) for key, _ in found)
             ]
-            assert sorted(pairs) == sorted(set(expected))
+            assert sorted(pairs) == sorted(expected)
 
 
 def config_extra(config):
