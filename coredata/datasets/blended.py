@@ -12,6 +12,7 @@ from coredata.blending import Blend, normalize
 from coredata.datasets.blended_check import check_blended, check_not_oversampled
 from coredata.datasets.blended_index import BlendedIndex
 from coredata.datasets.config import BlendedMegatronDatasetConfig
+from coredata.datasets.gpt import GPTDataset
 from coredata.datasets.identity import describe, description_hash
 from coredata.datasets.index_cache import IndexCache
 from coredata.datasets.mid_level import MidLevelDataset
@@ -68,7 +69,7 @@ class BlendedDataset:
             "weights": self.weights,
             "size": self.size,
         }
-        self.unique_description = describe(self.unique_identifiers)
+        self.unique_description = describe(self.unique_identifiers, _described(self.datasets))
         self.unique_description_hash = description_hash(self.unique_description)
         self._index = BlendedIndex(self.weights, size, self._cache(), config.fast_cache_load)
         if not config.defer_npy_index_mmap:
@@ -226,7 +227,14 @@ class BlendedDataset:
             type(self).__name__,
             self.split.name,
             self.config.storage_options,
+            self.unique_description_hash,
         )
+
+
+def _described(datasets: Sequence[Any]) -> list[tuple[dict[str, Any], str]]:
+    """Descriptions that datasets have of themselves: a large blend need not write them again."""
+    found = [dataset.described() for dataset in datasets if isinstance(dataset, GPTDataset)]
+    return [described for described in found if described is not None]
 
 
 def _digest(text: str) -> str:

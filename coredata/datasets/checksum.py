@@ -16,7 +16,11 @@ def checksum(array: Shaped[np.ndarray, "..."]) -> str:
     if not array.flags.c_contiguous:
         raise ValueError("checksum: the array is not C-contiguous; use np.ascontiguousarray")
     whole = array.data if array.size else memoryview(b"")
-    data = whole.cast("B").toreadonly()
+    return checksum_of_bytes(whole.cast("B").toreadonly())
+
+
+def checksum_of_bytes(data: bytes | memoryview) -> str:
+    """The checksum of bytes; `data` may not be written to."""
     words = len(data) // 8
     tail = int.from_bytes(data[8 * words :], "little")
     body = np.frombuffer(data, np.uint64, words) if words else _NO_WORDS

@@ -78,6 +78,7 @@ class GPTDataset:
         self.unique_identifiers = gpt_identifiers(
             type(self).__name__, dataset_path, num_samples, index_split, config
         )
+        self._identified_by = dict(self.unique_identifiers)
         self.unique_description = describe(self.unique_identifiers)
         self.unique_description_hash = description_hash(self.unique_description)
         self._special_ids = special_ids(config.tokenizer, bool(config.allow_ambiguous_pad_tokens))
@@ -221,6 +222,13 @@ class GPTDataset:
             **{f"source_{key}": value for key, value in self.dataset.identity().items()},
         }
 
+    def described(self) -> tuple[dict[str, Any], str] | None:
+        """The identifiers and their text; None if they were changed since that was written."""
+        identifiers = self.unique_identifiers
+        if identifiers != self._identified_by:
+            return None
+        return identifiers, self.unique_description
+
     @property
     def name(self) -> str:
         """What errors call it: split and prefix."""
@@ -269,6 +277,7 @@ class GPTDataset:
             class_name,
             self.index_split.name,
             self.config.storage_options,
+            self.unique_description_hash,
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import marshal
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any
@@ -22,16 +22,22 @@ KEY_CONFIG_ATTRIBUTES = ("random_seed", "sequence_length", "split", "split_matri
 """Fields of the configuration that the reference puts into a description, in its order."""
 
 
-def describe(identifiers: Mapping[str, Any]) -> str:
+def describe(
+    identifiers: Mapping[str, Any], described: Sequence[tuple[dict[str, Any], str]] = ()
+) -> str:
     """The JSON text of `identifiers`; an object in it stands for its `unique_identifiers`.
+
+    Args:
+        identifiers: what to describe.
+        described: dictionaries in it whose text is known already, with that.
 
     Raises:
         TypeError: a value that is neither JSON nor has `unique_identifiers`.
     """
-    return _text(dict(identifiers), "\n", {})
+    return _text(dict(identifiers), "\n", {(id(known), "\n"): (known, t) for known, t in described})
 
 
-def _text(value: Any, newline: str, written: dict[tuple[int, str], str]) -> str:
+def _text(value: Any, newline: str, written: dict[tuple[int, str], tuple[Any, str]]) -> str:
     """What `json.dumps(value, indent=4, default=…)` writes, without its generator per element.
 
     A builder describes thousands of datasets, and its blends all of them again.
@@ -39,34 +45,57 @@ def _text(value: Any, newline: str, written: dict[tuple[int, str], str]) -> str:
     Args:
         value: JSON, or an object with `unique_identifiers`.
         newline: a line break and the indentation of the line that `value` stands on.
-        written: texts of lists and objects that may stand in many places, by identity.
+        written: lists and objects that may stand in many places with their texts, by identity.
+            (They are kept, lest another that is made meanwhile be taken for one.)
     """
     kind = type(value)
     if kind is str:
         return encode_basestring_ascii(value)
     if kind is int or (kind is float and math.isfinite(value)):
         return repr(value)
-    inner = newline + "    "
-    if kind is dict and all([type(key) is str for key in value]):
-        lines = [
-            f"{encode_basestring_ascii(key)}: {_text(of, inner, written)}"
-            for key, of in value.items()
-        ]
-        return "{" + inner + f",{inner}".join(lines) + newline + "}" if lines else "{}"
+    if kind is dict:
+        known = written.get((id(value), "\n"))
+        if known is not None:
+            return known[1].replace("\n", newline)
+        text = _object(value, newline, written)
+        if text is not None:
+            return text
     known = written.get((id(value), newline))
     if known is not None:
-        return known
+        return known[1]
     if kind is list or kind is tuple:
         text = _short(value, newline)
         if text is None:
+            inner = newline + "    "
             items = [_text(item, inner, written) for item in value]
             text = "[" + inner + f",{inner}".join(items) + newline + "]" if items else "[]"
     elif value is None or isinstance(value, dict | list | tuple | str | int | float):
         text = json.dumps(value, indent=4, default=_identifiers_of).replace("\n", newline)
     else:
         text = _text(_identifiers_of(value), newline, written)
-    written[id(value), newline] = text
+    written[id(value), newline] = (value, text)
     return text
+
+
+def _object(
+    value: dict[Any, Any], newline: str, written: dict[tuple[int, str], tuple[Any, str]]
+) -> str | None:
+    """The text of a dictionary; None if a key is no text."""
+    inner = newline + "    "
+    lines = []
+    for key, of in value.items():
+        if type(key) is not str:
+            return None
+        # The commonest kinds without a call.
+        kind = type(of)
+        if kind is str:
+            text = encode_basestring_ascii(of)
+        elif kind is int:
+            text = repr(of)
+        else:
+            text = _text(of, inner, written)
+        lines.append(f"{encode_basestring_ascii(key)}: {text}")
+    return "{" + inner + f",{inner}".join(lines) + newline + "}" if lines else "{}"
 
 
 def _short(value: list[Any] | tuple[Any, ...], newline: str) -> str | None:

@@ -47,6 +47,7 @@ class IndexCache:
         class_name: the dataset's class.
         split_name: train, valid or test; "" for classes whose files the reference names without.
         storage_options: for a URL.
+        digest: `description_hash` of the description, where it is known already.
     """
 
     directory: str
@@ -54,6 +55,7 @@ class IndexCache:
     class_name: str
     split_name: str
     storage_options: Mapping[str, Any] | None = None
+    digest: str | None = None
 
     def path(self, name: str) -> str:
         """Where `name` is kept: an array's name, with ".npy", or "description.txt"."""
@@ -62,7 +64,8 @@ class IndexCache:
     @cached_property
     def _stem(self) -> str:
         """What the paths of all its files begin with."""
-        parts = (description_hash(self.description), self.class_name, self.split_name)
+        digest = self.digest or description_hash(self.description)
+        parts = (digest, self.class_name, self.split_name)
         return join(self.directory, "".join(f"{part}-" for part in parts if part))
 
     def complete(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coredata._typing import Shaped
-from coredata.datasets.checksum import checksum
+from coredata.datasets.checksum import checksum_of_bytes
 from coredata.datasets.npy import DamagedFileError
 
 _KEY = "contents"
@@ -38,7 +38,7 @@ def packed(arrays: Mapping[str, Shaped[np.ndarray, "..."]], stem: str) -> dict[s
     return {
         _KEY: {
             "files": files,
-            "checksum": checksum(np.frombuffer(content, np.uint8)),
+            "checksum": checksum_of_bytes(content),
             "bytes": base64.b64encode(content).decode("ascii"),
         }
     }
@@ -59,7 +59,7 @@ def unpacked(
         if [_file(stem, name) for name in names] != contents["files"]:
             return None
         content = base64.b64decode(contents["bytes"])
-        if checksum(np.frombuffer(content, np.uint8)) != contents["checksum"]:
+        if checksum_of_bytes(content) != contents["checksum"]:
             raise DamagedFileError(f"{stem}checksums.json holds arrays that are not as written")
         arrays, start = {}, 0
         for name in names:

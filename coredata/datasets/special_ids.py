@@ -40,8 +40,9 @@ def special_ids(tokenizer: Any, allow_ambiguous_pad_tokens: bool = False) -> Spe
     """
     eod = read_attribute(tokenizer, "eod")
     pad = read_attribute(tokenizer, "pad")
-    shared = [name for name, number in _other_ids(tokenizer).items() if number == pad]
-    if pad is not None and shared:
+    others = {} if pad is None else _other_ids(tokenizer, eod)
+    shared = [name for name, number in others.items() if number == pad]
+    if shared:
         used = pad if allow_ambiguous_pad_tokens else NO_ID
         effect = (
             "so every such token is taken for padding and bears no loss "
@@ -62,8 +63,9 @@ def special_ids(tokenizer: Any, allow_ambiguous_pad_tokens: bool = False) -> Spe
     )
 
 
-def _other_ids(tokenizer: Any) -> dict[str, Any]:
-    ids = {name: read_attribute(tokenizer, name) for name in ("eod", "eos", "bos")}
+def _other_ids(tokenizer: Any, eod: Any) -> dict[str, Any]:
+    eos, bos = read_attribute(tokenizer, "eos"), read_attribute(tokenizer, "bos")
+    ids = {"eod": eod, "eos": eos, "bos": bos}
     for name, value in (read_attribute(tokenizer, "special_tokens_dict") or {}).items():
         if name not in ("pad", "pad_token"):
             ids.setdefault(name, value)

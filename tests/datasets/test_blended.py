@@ -10,9 +10,12 @@ import pytest
 from coredata.datasets import (
     BlendedDataset,
     BlendedMegatronDatasetConfig,
+    GPTDataset,
+    GPTDatasetConfig,
     IndexCacheError,
     IndexCacheWarning,
 )
+from coredata.formats import IndexedDataset, IndexedDatasetBuilder
 from coredata.indices import Split
 from coredata.testing import (
     assert_blend_sequential,
@@ -20,6 +23,7 @@ from coredata.testing import (
     assert_dataset_contract,
     numbered_dataset,
 )
+from coredata.text import ByteTokenizer
 
 
 def mark(name):
@@ -366,3 +370,30 @@ def test_fingerprint_names_what_differs():
     many = BlendedDataset(parts, [1] * 100, None, config()).fingerprint()
     assert "dataset_0" not in many
     assert len(json.dumps(dict(many))) < 400
+
+
+class Marked(GPTDataset):
+    """A dataset that adds to what it is identified by."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.unique_identifiers["mark"] = len(self)
+
+
+@pytest.mark.parametrize("kind", [GPTDataset, Marked])
+def test_the_description_is_the_text_of_all_identifiers(tmp_path, kind):
+    with IndexedDatasetBuilder(str(tmp_path / "data"), dtype=np.uint16) as out:
+        out.add_documents(np.arange(100, dtype=np.uint16), np.array([60, 40]))
+    settings = GPTDatasetConfig(
+        random_seed=1, sequence_length=8, split="1,0,0", tokenizer=ByteTokenizer()
+    )
+    source = IndexedDataset(str(tmp_path / "data"))
+    parts = [
+        kind(source, str(tmp_path / "data"), np.arange(2), samples, Split.train, settings)
+        for samples in (4, 6)
+    ]
+    built = BlendedDataset(parts, [0.5, 0.5], 6, settings)
+    expected = json.dumps(
+        built.unique_identifiers, indent=4, default=lambda value: value.unique_identifiers
+    )
+    assert built.unique_description == expected

@@ -68,3 +68,29 @@ def test_odd_numbers():
 def test_what_is_no_json():
     with pytest.raises(TypeError, match="Give the tokenizer unique_identifiers"):
         describe({"tokenizer": object()})
+
+
+class Fresh:
+    """Makes its identifiers anew whenever it is asked."""
+
+    def __init__(self, number):
+        self.number = number
+
+    @property
+    def unique_identifiers(self):
+        return {"numbers": [{"number": self.number}, None, [self.number] * 20]}
+
+
+def test_identifiers_that_are_made_anew_are_not_mixed_up():
+    identifiers = {"of": [Fresh(i) for i in range(50)]}
+    expected = json.dumps(identifiers, indent=4, default=lambda fresh: fresh.unique_identifiers)
+    assert describe(identifiers) == expected
+
+
+def test_known_texts_of_parts_are_indented():
+    part = {"class": "A\n", "of": [1, {"b": None}], "tokenizer": ByteTokenizer()}
+    whole = {"datasets": [part, dict(part)], "first": part}
+    assert describe(whole, [(part, describe(part))]) == by_the_standard_library(whole)
+    assert describe({"a": [part]}, [(part, '{\n    "short": 1\n}')]) == by_the_standard_library(
+        {"a": [{"short": 1}]}
+    )
