@@ -44,11 +44,11 @@ class DType(Enum):
         Raises:
             DTypeError: the format has no such code.
         """
-        known = {member.value: member.name for member in cls}
-        if code not in known:
-            listed = ", ".join(f"{value} {name}" for value, name in known.items())
-            raise DTypeError(f"there is no dtype code {code}; the codes are {listed}")
-        return np.dtype(known[code])
+        try:
+            return np.dtype(cls(code).name)
+        except ValueError:
+            listed = ", ".join(f"{member.value} {member.name}" for member in cls)
+            raise DTypeError(f"there is no dtype code {code}; the codes are {listed}") from None
 
 
 def best_dtype(vocab_size: int | None) -> np.dtype[Any]:

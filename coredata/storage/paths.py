@@ -15,7 +15,7 @@ _WILDCARDS = frozenset("*?[")
 
 def is_url(path: str) -> bool:
     """Whether `path` is a URL (`s3://…`, `memory://…`, `file://…`) and not a plain local path."""
-    return _URL.match(path) is not None
+    return "://" in path and _URL.match(path) is not None
 
 
 def local_path(path: str) -> str | None:
