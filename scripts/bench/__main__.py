@@ -34,6 +34,7 @@ STAGES = (
     "fim",
     "packers",
     "compile_time",
+    "verify",
     "adapters",
     "storage",
 )
