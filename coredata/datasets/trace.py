@@ -265,6 +265,5 @@ def _path(dataset: Any) -> str | None:
 def _check_numbers(samples: np.ndarray, size: int) -> None:
     wrong = samples[(samples < 0) | (samples >= size)]
     if wrong.size:
-        raise IndexError(
-            f"sample {wrong[0]} was asked of {size} samples; they are numbered 0 to {size - 1}"
-        )
+        numbered = f"they are numbered 0 to {size - 1}" if size else "none is left"
+        raise IndexError(f"sample {wrong[0]} was asked of {size} samples; {numbered}")

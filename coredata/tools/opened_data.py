@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,13 @@ from coredata.sampling import (
     MegatronPretrainingRandomSampler,
     TrainingSteps,
 )
-from coredata.storage import read_bytes
+from coredata.storage import exists, read_bytes
 from coredata.tools.data_arguments import data_plan
 from coredata.tools.data_sizes import data_parallel_size, sizes_from_args
 from coredata.tools.split_flags import SPLITS
+
+_MOST = 1 << 48
+"""Samples, of which the index arrays alone would take petabytes."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,10 @@ class OpenedData:
                     f"0 to {len(dataset) - 1}"
                 )
             return dataset[number]
+        if number and dataset is not None:
+            raise ValueError(
+                f"--set {number}: there is one set of the {name} split, number 0; leave --set out"
+            )
         if dataset is None:
             there = [known for known in SPLITS if self.datasets[SPLITS.index(known)] is not None]
             raise ValueError(
@@ -67,7 +74,7 @@ def open_data(args: argparse.Namespace) -> OpenedData:
         FileNotFoundError: a file is missing.
     """
     notes: tuple[str, ...] = ()
-    if args.train_iters is None and args.train_samples is None:
+    if args.num_samples is None and args.train_iters is None and args.train_samples is None:
         plan = data_plan(args, sizes=[None] * len(SPLITS))
         notes = (
             "neither --train-iters nor --train-samples is given: one epoch of every file, whose "
@@ -77,13 +84,33 @@ def open_data(args: argparse.Namespace) -> OpenedData:
             builder = plan.builder()
         except ValueError as error:
             raise ValueError(
-                f"{error}. Give --train-iters or --train-samples, as for training"
+                f"{error}. Give --train-iters or --train-samples, as for training, or --num-samples"
             ) from error
     else:
-        plan = data_plan(args, sizes=sizes_from_args(args).samples)
+        sizes = sizes_from_args(args)
+        _check_size(args, [size for size in sizes.samples if size is not None])
+        plan = data_plan(args, sizes=sizes.samples)
         builder = plan.builder()
     datasets = tuple(builder.build())
     return OpenedData(datasets, plan.config.tokenizer, (*plan.notes, *notes))
+
+
+def _check_size(args: argparse.Namespace, samples: Sequence[int]) -> None:
+    """Refuse what no computer holds, by the name of the flag that asks for it."""
+    given = {"--global-batch-size": args.global_batch_size, "--train-iters": args.train_iters}
+    given |= {"--train-samples": args.train_samples, "--eval-iters": args.eval_iters}
+    given["--micro-batch-size"] = args.micro_batch_size
+    named = {flag: value for flag, value in given.items() if value is not None}
+    for flag, value in named.items():
+        if value > _MOST:
+            raise ValueError(f"{flag} {value} is out of range; need at most {_MOST}, such as 512")
+    if samples and max(samples) > _MOST:
+        flags = ", ".join(f"{flag} {value}" for flag, value in named.items())
+        if args.num_samples is not None:
+            flags = f"--num-samples {' '.join(args.num_samples)}"
+        raise ValueError(
+            f"{flags}: that is {max(samples)} samples, more than the {_MOST} that are possible here"
+        )
 
 
 def training_steps(args: argparse.Namespace, samples: int) -> TrainingSteps:
@@ -92,6 +119,7 @@ def training_steps(args: argparse.Namespace, samples: int) -> TrainingSteps:
     Raises:
         ValueError: no batch size, or sizes that do not fit.
     """
+    _check_size(args, [])
     ranks = data_parallel_size(args)
     batch = args.global_batch_size
     if batch is None:
@@ -127,6 +155,10 @@ def read_states(path: str) -> dict[str, Mapping[str, Any]]:
         FileNotFoundError: no such file.
         ValueError: no JSON, or no states in it.
     """
+    if not exists(path):
+        raise FileNotFoundError(
+            f"{path} does not exist; the state of a loader is what state_dict() gave, saved as JSON"
+        )
     try:
         found: Any = json.loads(read_bytes(path))
     except ValueError as error:

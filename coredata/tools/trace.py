@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from typing import Any
 
 HELP = "tell which documents a training step saw, or which steps saw a document"
 
@@ -9,8 +10,13 @@ _EPILOG = """\
 Flags are those of training, the batch size among them. Steps count from 0: step t begins when t
 steps are done, and is iteration t + 1 in Megatron-LM's log. With --state, that of a loader, the
 flags are held to the state, its skip list is taken, and without another question the last step
-before it is shown. Exit code: 0 done, 2 it could not be done.
+before it is shown. Samples are named by their original numbers, those that a skip list takes, also
+while one is active; --json gives their numbers among the kept samples too, as kept_number.
+Exit code: 0 done, 2 it could not be done.
 """
+
+
+_MOST_SAMPLES = 1 << 62
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     asked.add_argument("--step", type=int, metavar="T", help="what step T saw, from 0")
     asked.add_argument("--iteration", type=int, metavar="N", help="what iteration N saw, from 1")
     asked.add_argument(
-        "--sample", type=int, metavar="K", help="where sample K is from, and its step"
+        "--sample",
+        type=int,
+        metavar="K",
+        help="where sample K is from, and its step; its original number, with a skip list too",
     )
     asked.add_argument("--document", type=int, metavar="D", help="which steps saw document D")
     more = parser.add_argument_group("more about it")
@@ -56,19 +65,23 @@ def run(args: argparse.Namespace) -> int:
     from coredata.tools.skip_samples import read_skip_list, without
     from coredata.tools.trace_page import TracePage, answer_document, answer_sample, answer_step
 
-    skip = read_skip_list(args.skip_samples)
+    skip = read_skip_list(args.skip_samples if args.which == "train" else None)
     state = None if args.state is None else read_state_file(args.state, args.which)
-    if state is not None and args.skip_samples is None:
+    if state is not None and (args.skip_samples is None or args.which != "train"):
         skip = SkipList.parse(str(state["fingerprint"].get("skipped_samples", "")))
     with progress(lambda: "opening datasets"):
         data = open_data(args)
         dataset = without(data.split(args.which, args.set), skip)
     for note in data.notes:
         say("trace", note)
+    if not len(dataset):
+        raise ValueError(
+            f"the skip list passes over all {len(skip)} samples: none is left to take a step over"
+            if skip.ranges
+            else f"the {args.which} split has no samples: there is no step"
+        )
     steps = training_steps(args, len(dataset))
-    step = args.step
-    if args.iteration is not None:
-        step = args.iteration - 1
+    step = _asked_step(args.step, args.iteration, steps)
     if state is not None:
         consumed = read_state(state, full_fingerprint(dataset, steps.sampler))
         if step is None and args.sample is None and args.document is None:
@@ -94,3 +107,22 @@ def run(args: argparse.Namespace) -> int:
     else:
         TracePage(sys.stdout).answer(answer)
     return OK
+
+
+def _asked_step(step: int | None, iteration: int | None, steps: Any) -> int | None:
+    """The step that is asked, in range of a run; None if none is."""
+    asked, flag, first = (step, "step", 0) if iteration is None else (iteration, "iteration", 1)
+    if asked is None:
+        return None
+    number = asked - first
+    count = len(steps)
+    if number < 0 or (not steps.sampler.cyclic and number >= count):
+        numbered = f"numbered {first} to {count - 1 + first}" if count else "so none can be asked"
+        plural = "" if count == 1 else "s"
+        raise IndexError(f"--{flag} {asked}: the run has {count} {flag}{plural}, {numbered}")
+    if steps.consumed_before(number + 1) > _MOST_SAMPLES:
+        raise IndexError(
+            f"--{flag} {asked}: more than {_MOST_SAMPLES:,} samples are before it, which is more "
+            "than can be counted here"
+        )
+    return number

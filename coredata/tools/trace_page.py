@@ -1,6 +1,8 @@
 """What `coredata trace` answers, as JSON values, and how it prints them."""
 
+import os
 import shutil
+import textwrap
 from collections import Counter
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 
 from coredata.datasets import (
     Trace,
-    TracePart,
+    WithoutSamples,
     samples_of_document,
     steps_of_document,
     trace_samples,
@@ -16,9 +18,12 @@ from coredata.datasets import (
 )
 from coredata.sampling import SkipList, TrainingSteps
 from coredata.tools.demo_page import Page, Stream
-from coredata.tools.view_cells import shorten, shorten_left, text_width
+from coredata.tools.skip_samples import find_sample, original_numbers
+from coredata.tools.view_cells import escaped, shorten_left, text_width
 
 _BOLD, _DIM = "\x1b[1m", "\x1b[2m"
+_LEAST_PATH = 12
+_UNLIMITED = 1 << 20
 
 
 def answer_step(dataset: Any, steps: TrainingSteps, step: int) -> dict[str, Any]:
@@ -28,22 +33,34 @@ def answer_step(dataset: Any, steps: TrainingSteps, step: int) -> dict[str, Any]
         IndexError: there is no such step.
     """
     trace = trace_step(dataset, steps, step)
-    samples = str(SkipList.of(steps.samples(step)))
-    return {"question": "step", **_step(steps, step), "samples": samples, **_parts(trace)}
+    kept = steps.samples(step)
+    samples = str(SkipList.of(original_numbers(dataset, kept)))
+    answer = {"question": "step", **_step(steps, step), "samples": samples}
+    if isinstance(dataset, WithoutSamples):
+        answer["kept_numbers"] = str(SkipList.of(kept))
+    return {**answer, "parts": _parts(dataset, trace)}
 
 
 def answer_sample(
     dataset: Any, steps: TrainingSteps, sample: int, until: int | None = None
 ) -> dict[str, Any]:
-    """Which documents a sample is of, and the steps that took it.
+    """Which documents a sample is of, and the steps that took it; by its original number.
 
     Raises:
         IndexError: there is no such sample.
     """
-    number = np.array([sample], np.int64)
-    trace = trace_samples(dataset, number)
-    taken = [_step(steps, step) for step in steps.taking(number, until).steps.tolist()]
-    return {"question": "sample", "sample": sample, "steps": taken, **_parts(trace)}
+    found = find_sample(dataset, sample)
+    trace = trace_samples(found.dataset, np.array([found.number], np.int64))
+    parts = _parts(found.dataset, trace)
+    answer: dict[str, Any] = {"question": "sample", "sample": sample}
+    taken: list[dict[str, Any]] = []
+    if found.kept is not None:
+        number = np.array([found.kept], np.int64)
+        taken = [_step(steps, step) for step in steps.taking(number, until).steps.tolist()]
+    if isinstance(dataset, WithoutSamples):
+        answer |= {"kept_number": found.kept, "skipped": found.kept is None}
+        parts = [{**part, "kept_number": found.kept} for part in parts]
+    return {**answer, "steps": taken, "parts": parts}
 
 
 def answer_document(
@@ -58,12 +75,11 @@ def answer_document(
     samples = samples_of_document(dataset, document, path)
     seen = steps_of_document(dataset, steps, document, path, until)
     trace = trace_samples(dataset, samples)
-    mine = [
-        part for part in trace.parts() if part.document == document and path in (None, part.path)
-    ]
-    by_sample: dict[int, list[TracePart]] = {}
-    for part in mine:
-        by_sample.setdefault(part.sample, []).append(part)
+    by_sample: dict[int, list[dict[str, Any]]] = {}
+    for part in _parts(dataset, trace):
+        if part["document"] == document and path in (None, part["path"]):
+            by_sample.setdefault(part["sample"], []).append(part)
+    numbers = original_numbers(dataset, seen.samples)
     return {
         "question": "document",
         "document": document,
@@ -74,9 +90,9 @@ def answer_document(
                 "step": step,
                 "iteration": step + 1,
                 "sample": sample,
-                "parts": [vars(part) for part in by_sample[sample]],
+                "parts": by_sample[sample],
             }
-            for step, sample in zip(seen.steps.tolist(), seen.samples.tolist(), strict=True)
+            for step, sample in zip(seen.steps.tolist(), numbers.tolist(), strict=True)
         ],
     }
 
@@ -90,16 +106,23 @@ def _step(steps: TrainingSteps, step: int) -> dict[str, Any]:
     }
 
 
-def _parts(trace: Trace) -> dict[str, Any]:
-    return {"parts": [vars(part) for part in trace.parts()]}
+def _parts(dataset: Any, trace: Trace) -> list[dict[str, Any]]:
+    """The parts of samples; with a skip list, by original numbers and those among the kept."""
+    parts = [dict(vars(part)) for part in trace.parts()]
+    if isinstance(dataset, WithoutSamples):
+        for part, number in zip(parts, dataset.original(trace.samples).tolist(), strict=True):
+            part["kept_number"], part["sample"] = part["sample"], number
+    return parts
 
 
 class TracePage:
-    """Prints answers to a stream, in lines no wider than the terminal."""
+    """Prints answers to a stream; where lines have a width, long ones are wrapped, not cut."""
 
     def __init__(self, stream: Stream) -> None:
         self._page = Page(stream)
-        self._width = max(shutil.get_terminal_size((100, 24)).columns, 40)
+        narrow = stream.isatty() or "COLUMNS" in os.environ
+        width = max(shutil.get_terminal_size((100, 24)).columns, 40)
+        self._width = width if narrow else _UNLIMITED
 
     def answer(self, answer: dict[str, Any]) -> None:
         """All of it."""
@@ -109,23 +132,34 @@ class TracePage:
         if answer["question"] == "step":
             self._line(_step_text(answer), _BOLD)
             self._line(f"  samples {answer['samples']} (as a skip list takes them)", _DIM)
+            kept = answer.get("kept_numbers", answer["samples"])
+            if kept != answer["samples"]:
+                self._line(f"  numbers {kept} of the samples that the skip list keeps", _DIM)
         else:
-            self._line(f"sample {answer['sample']}", _BOLD)
-            for step in answer["steps"]:
-                self._line(f"  taken in {_step_text(step)}")
-            if not answer["steps"]:
-                self._line("  taken in no step: it lies beyond the last whole batch")
+            self._sample(answer)
         self._sources(answer["parts"])
         for part in answer["parts"]:
             self._part(part, f"  sample {part['sample']}")
+
+    def _sample(self, answer: dict[str, Any]) -> None:
+        kept = answer.get("kept_number", answer["sample"])
+        more = "" if kept in (None, answer["sample"]) else f" (number {kept} of those kept)"
+        self._line(f"sample {answer['sample']}{more}", _BOLD)
+        for step in answer["steps"]:
+            self._line(f"  taken in {_step_text(step)}")
+        if kept is None:
+            self._line("  taken in no step: it is on the skip list")
+        elif not answer["steps"]:
+            self._line("  taken in no step: it lies beyond the last whole batch")
 
     def _document(self, answer: dict[str, Any]) -> None:
         where = "" if answer["path"] is None else f" of {answer['path']}"
         seen = answer["sightings"]
         steps = len({one["step"] for one in seen})
         self._line(
-            f"document {answer['document']}{where}: in {answer['samples']} samples, of which "
-            f"{len(seen)} were taken, in {steps} steps",
+            f"document {answer['document']}{where}: in {_count(answer['samples'], 'sample')}, of "
+            f"which {len(seen)} {'was' if len(seen) == 1 else 'were'} taken, in "
+            f"{_count(steps, 'step')}",
             _BOLD,
         )
         for one in seen:
@@ -142,22 +176,43 @@ class TracePage:
             tokens[path] += max(part["length"], 0)
             samples.setdefault(path, set()).add(part["sample"])
         for path, numbers in samples.items():
-            counted = f", {tokens[path]:,} tokens" if tokens[path] else ""
-            text = f": {len(numbers):,} sample{'' if len(numbers) == 1 else 's'}{counted}"
-            self._line(f"  {shorten_left(path, self._width - 2 - len(text))}{text}", _DIM)
+            counted = f", {_count(tokens[path], 'token')}" if tokens[path] else ""
+            text = f": {_count(len(numbers), 'sample')}{counted}"
+            room = max(self._width - 2 - len(text), _LEAST_PATH)
+            self._line(f"  {shorten_left(path, room)}{text}", _DIM)
 
     def _part(self, part: dict[str, Any], begin: str) -> None:
-        text = f", document {part['document']}"
+        text = f"document {part['document']}"
         if part["sequence"] != part["document"]:
             text += f" (sequence {part['sequence']})"
         if part["length"] >= 0:
             text += f", tokens {part['offset']}–{part['offset'] + part['length'] - 1}"
-        room = self._width - text_width(begin) - text_width(text) - 2
-        path = shorten_left(part["path"] or "made-up data", max(room, 8))
-        self._line(f"{begin}: {path}{text}")
+        path = part["path"] or "made-up data"
+        room = self._width - text_width(begin) - text_width(text) - 4
+        if room >= min(text_width(path), _LEAST_PATH):
+            self._line(f"{begin}: {shorten_left(path, room)}, {text}")
+            return
+        # On lines of its own, where one is too narrow.
+        self._line(f"{begin}:")
+        self._line(f"    {shorten_left(path, self._width - 5)},")
+        self._line(f"    {text}")
 
     def _line(self, text: str, style: str = "") -> None:
-        self._page.line(shorten(text, self._width), style)
+        """A line, or several that are indented further."""
+        indent = " " * (len(text) - len(text.lstrip()))
+        lines = textwrap.wrap(
+            "".join(map(escaped, text.strip())),
+            self._width,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}    ",
+            break_on_hyphens=False,
+        )
+        for line in lines:
+            self._page.line(line, style)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _step_text(step: dict[str, Any]) -> str:

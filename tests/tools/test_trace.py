@@ -226,8 +226,11 @@ def test_questions_that_make_no_sense(files, capsys):
     given = flags(files)
     for question, text in [
         ((), "what is asked? Give --step, --iteration, --sample, --document or --state"),
-        (("--step", 99), "step 99 of a run of "),
-        (("--iteration", 0), "step -1 of a run of "),
+        (("--step", 8), "--step 8: the run has 8 steps, numbered 0 to 7"),
+        (("--iteration", 0), "--iteration 0: the run has 8 iterations, numbered 1 to 8"),
+        (("--iteration", 9), "--iteration 9: the run has 8 iterations, numbered 1 to 8"),
+        (("--sample", 10**20), f"sample {10**20} was asked of 33 samples; they are numbered"),
+        (("--state", "nofile.json"), "nofile.json does not exist; the state of a loader is what"),
         (("--document", 12), "document 12 was asked of"),
         (("--document", 1, "--path", "x"), "path: x is not in the blend, which reads"),
         (("--sample", 900), "sample 900 was asked of"),
@@ -240,6 +243,110 @@ def test_questions_that_make_no_sense(files, capsys):
     with pytest.raises(SystemExit):
         coredata("trace", given, "--step", 1, "--document", 2)
     assert "not allowed with" in capsys.readouterr().err
+
+
+def test_numbers_are_the_original_ones_behind_a_skip_list(files, capsys):
+    given = flags(files)
+    skip = ("--skip-samples", "0,2-4")
+    step = answer(capsys, given, "--step", 1, *skip)
+    assert (step["samples"], step["kept_numbers"]) == ("8-11", "4-7")
+    assert {(part["sample"], part["kept_number"]) for part in step["parts"]} == {
+        (8, 4),
+        (9, 5),
+        (10, 6),
+        (11, 7),
+    }
+    sample = answer(capsys, given, "--sample", 9, *skip)
+    assert (sample["sample"], sample["kept_number"], sample["skipped"]) == (9, 5, False)
+    assert [one["step"] for one in sample["steps"]] == [1]
+    assert sample["parts"] == [part for part in step["parts"] if part["sample"] == 9]
+    where = [{k: v for k, v in p.items() if k != "kept_number"} for p in sample["parts"]]
+    assert where == answer(capsys, given, "--sample", 9)["parts"]
+    skipped = answer(capsys, given, "--sample", 3, *skip)
+    assert (skipped["skipped"], skipped["kept_number"], skipped["steps"]) == (True, None, [])
+    assert skipped["parts"][0]["sample"] == 3
+    document, path = step["parts"][0]["document"], step["parts"][0]["path"]
+    found = answer(capsys, given, "--document", document, "--path", path, *skip)
+    assert 8 in [one["sample"] for one in found["sightings"] if one["step"] == 1]
+    # What a step is said to have seen is what a skip list takes from the next run.
+    after = answer(capsys, given, "--step", 1, "--skip-samples", "0,2-4," + step["samples"])
+    assert after["samples"] == "12-15"
+
+
+def test_pages_behind_a_skip_list(files, capsys):
+    given = [*flags(files), "--skip-samples", "0,2-4"]
+    assert coredata("trace", given, "--step", 1) == 0
+    out = capsys.readouterr().out
+    assert "  samples 8-11 (as a skip list takes them)\n" in out
+    assert "  numbers 4-7 of the samples that the skip list keeps\n" in out
+    assert "  sample 8: " in out
+    assert "  sample 4: " not in out
+    assert coredata("trace", given, "--sample", 9) == 0
+    assert "sample 9 (number 5 of those kept)\n  taken in step 1 " in capsys.readouterr().out
+    assert coredata("trace", given, "--sample", 3) == 0
+    assert "  taken in no step: it is on the skip list\n" in capsys.readouterr().out
+
+
+def test_nothing_left_by_a_skip_list(files, capsys):
+    given = [*flags(files), "--skip-samples", "0-32"]
+    assert coredata("trace", given, "--step", 0) == 2
+    assert "the skip list passes over all 33 samples: none is left" in capsys.readouterr().err
+
+
+def test_other_splits_are_not_touched_by_a_skip_list(files, capsys):
+    given = flags(files, "--split 50,50,0 --eval-iters 2")
+    step = answer(capsys, given, "--step", 0, "--which", "valid", "--skip-samples", "0-3")
+    assert step == answer(capsys, given, "--step", 0, "--which", "valid")
+
+
+def test_ranges_are_never_cut(files, capsys, monkeypatch):
+    given = flags(files)
+    wanted = {
+        f"tokens {part['offset']}–{part['offset'] + part['length'] - 1}"
+        for part in answer(capsys, given, "--step", 3)["parts"]
+    }
+    monkeypatch.setenv("COLUMNS", "40")
+    assert coredata("trace", given, "--step", 3) == 0
+    out = capsys.readouterr().out
+    assert all(len(line) <= 40 for line in out.splitlines())
+    assert all(text in out for text in wanted)
+    monkeypatch.delenv("COLUMNS")
+    assert coredata("trace", given, "--step", 3) == 0
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert str(files / "prose") in out
+
+
+def test_sizes_that_no_computer_holds(files, capsys):
+    huge = 10**20
+    for flag in ("--global-batch-size", "--train-iters", "--eval-iters"):
+        assert coredata("trace", [*flags(files), flag, str(huge)], "--step", 0) == 2
+        assert f"{flag} {huge} is out of range" in capsys.readouterr().err
+    given = [*flags(files), "--train-iters", str(1 << 47)]
+    assert coredata("trace", given, "--step", 0) == 2
+    assert f"--train-iters {1 << 47}" in capsys.readouterr().err
+    given = [*flags(files), "--num-samples", str(huge), "0", "0"]
+    assert coredata("trace", given, "--step", 0) == 2
+    assert f"--num-samples {huge} 0 0: that is {huge} samples" in capsys.readouterr().err
+    cyclic = flags(files, "--dataloader-type cyclic")
+    assert coredata("trace", cyclic, "--step", huge) == 2
+    assert f"--step {huge}: more than " in capsys.readouterr().err
+
+
+def test_numbers_of_samples_instead_of_steps(files, capsys):
+    weighted = ["--data-path", "1", str(files / "code"), "1", str(files / "prose")]
+    given = [*weighted, *BYTES.split(), "--seq-length", "16", "--num-samples", "10", "0", "0"]
+    assert coredata("view", given, "--sample", 3) == 0
+    assert "sample 3 of 10" in capsys.readouterr().out
+    step = answer(capsys, given, "--step", 1, "--global-batch-size", "5")
+    assert step["samples"] == "5-9"
+
+
+def test_a_set_that_there_is_not(files, capsys):
+    given = flags(files, "--split 50,50,0 --eval-iters 2")
+    assert coredata("view", given, "--sample", 0, "--which", "valid", "--set", 3) == 2
+    text = "--set 3: there is one set of the valid split, number 0; leave --set out"
+    assert text in capsys.readouterr().err
 
 
 def test_batches_of_unknown_size(files, capsys):
