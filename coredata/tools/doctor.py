@@ -15,7 +15,7 @@ not be looked at.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags; those about data are training's."""
     from coredata.tools.data_flags import add_path_flags
-    from coredata.tools.unknown_flags import add_unknown_flags_flag
+    from coredata.tools.unknown_flags import add_data_flags_passed_over, add_unknown_flags_flag
 
     parser.epilog = _EPILOG
     parser.allow_abbrev = False
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
     add_unknown_flags_flag(parser)
+    add_data_flags_passed_over(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from coredata.tools import doctor_checks as checks
     from coredata.tools.data_blend import blends_from_args, prefixes_of
     from coredata.tools.demo_page import Page
+    from coredata.tools.doctor_files import check_local
     from coredata.tools.output import OK, PROBLEMS, print_json
 
     prefixes = prefixes_of(*blends_from_args(args))
@@ -54,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
         *checks.check_versions(),
         *checks.check_extras(),
         *checks.check_targets(dict.fromkeys([*args.targets, *remote])),
+        *check_local(args.targets, prefixes),
         *checks.check_compiled(),
         *checks.check_open_files(len(prefixes)),
         *(one for path in args.data_cache_path for one in checks.check_cache_directory(path)),
@@ -67,5 +70,13 @@ def run(args: argparse.Namespace) -> int:
         tail = f" → {finding.remedy}" if finding.remedy else ""
         style = {"fault": "\x1b[31m", "note": "\x1b[33m", "ok": ""}[finding.level]
         page.line(f"{finding.level:<5}  {finding.what}: {finding.found}{tail}", style)
-    page.line("Nothing will fail." if not faults else f"{faults} will fail.")
+    page.line(f"{faults} will fail." if faults else _sound(args))
     return PROBLEMS if faults else OK
+
+
+def _sound(args: argparse.Namespace) -> str:
+    """The end when there are no faults; claims no more than was looked at."""
+    given = args.targets or any(value for name, value in vars(args).items() if "data_path" in name)
+    given = given or args.data_args_path or args.per_split_data_args_path
+    what = "this machine, and names, headers and sizes of local files" if given else "this machine"
+    return f"No fault found in what was looked at: {what}."

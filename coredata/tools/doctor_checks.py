@@ -58,6 +58,9 @@ _SCHEMES = {
 }
 """Scheme -> the package that reads it, and what to install."""
 
+_PLACES = {scheme: "bucket" for scheme in ("s3", "s3a", "msc", "gs", "gcs", "abfs", "az")}
+"""What a URL of a scheme is in; others are on a server."""
+
 _SUFFIXES = {
     ".parquet": ("pyarrow", "'coredata[parquet]'"),
     ".pq": ("pyarrow", "'coredata[parquet]'"),
@@ -117,7 +120,7 @@ def check_extras() -> Iterator[Finding]:
 
 
 def check_targets(targets: Iterable[str]) -> Iterator[Finding]:
-    """What is missing for URLs and files."""
+    """Which packages URLs and files need; those that need none give nothing."""
     for target in targets:
         scheme = target.partition("://")[0] if "://" in target else ""
         needs = [_SCHEMES[scheme]] if scheme in _SCHEMES else []
@@ -128,9 +131,10 @@ def check_targets(targets: Iterable[str]) -> Iterator[Finding]:
         missing = [(package, extra) for package, extra in needs if installed(package) is None]
         for package, extra in missing:
             yield Finding("fault", target, f"needs {package}", f"pip install {extra}")
-        if not missing:
-            have = ", ".join(package for package, _ in needs)
-            yield Finding("ok", target, f"{have} there" if have else "needs nothing more")
+        have = ", ".join(package for package, _ in needs)
+        if have and not missing:
+            remote = f"; the {_PLACES.get(scheme, 'server')} is not contacted" if scheme else ""
+            yield Finding("ok", target, f"{have} is there{remote}")
 
 
 def check_compiled() -> Iterator[Finding]:

@@ -14,7 +14,7 @@ token files only when a sample is read. Exit code: 0 done, 2 it could not be don
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags, named as the reference's."""
     from coredata.tools.data_flags import add_path_flags
-    from coredata.tools.unknown_flags import add_unknown_flags_flag
+    from coredata.tools.unknown_flags import add_data_flags_passed_over, add_unknown_flags_flag
 
     parser.epilog = _EPILOG
     parser.allow_abbrev = False
@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the counts too")
     add_unknown_flags_flag(parser)
+    add_data_flags_passed_over(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ import argparse
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 FLAG = "--ignore-unknown-flags"
 
@@ -45,6 +46,35 @@ def add_unknown_flags_flag(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="pass over flags of a training script that are not about data, and name them",
     )
+
+
+def add_data_flags_passed_over(parser: argparse.ArgumentParser) -> None:
+    """Let a command that reads only the names of files take every other data flag, unused.
+
+    Call it when the command's own flags are there; they keep their meaning.
+    """
+    from coredata.tools.data_arguments import add_data_arguments
+
+    own = set(parser._option_string_actions)
+    others = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add_data_arguments(others)
+    for action in others._actions:
+        flags = [flag for flag in action.option_strings if flag not in own]
+        if flags:
+            parser.add_argument(
+                *flags,
+                dest=f"passed_over_{action.dest}",
+                nargs=0 if action.nargs == 0 else action.nargs,
+                action=_PassedOver,
+                help=argparse.SUPPRESS,
+            )
+
+
+class _PassedOver(argparse.Action):
+    """Takes what follows a flag, and leaves it."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> None:
+        """Leave it."""
 
 
 def unknown_flags(rest: Sequence[str], known: Sequence[str]) -> UnknownFlags:

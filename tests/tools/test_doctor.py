@@ -11,10 +11,14 @@ from coredata.tools.main import main
 
 
 def test_a_sound_machine(capsys, tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"x")
     assert main(["doctor", str(tmp_path / "x.parquet"), "--data-cache-path", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("ok     coredata: ")
-    assert lines[-1] == "Nothing will fail."
+    assert lines[-1] == (
+        "No fault found in what was looked at: this machine, and names, headers and sizes of local "
+        "files."
+    )
     for what in ("numpy", "numba", "fsspec", "tokenizers", "extras", "kernels", "open files"):
         assert sum(line[7:].startswith(f"{what}: ") for line in lines) == 1
 
@@ -43,10 +47,15 @@ def test_what_every_kind_of_target_needs(monkeypatch):
         ("chat_template.jinja", "pip install 'coredata[chat]'"),
     ):
         assert [found.remedy for found in checks.check_targets([target])] == [remedy]
-    assert next(checks.check_targets(["a/b"])) == checks.Finding("ok", "a/b", "needs nothing more")
+    assert list(checks.check_targets(["a/b"])) == []
     assert next(checks.check_targets(["odd://x"])).found == "scheme odd is fsspec's to know"
     monkeypatch.setattr(checks, "installed", lambda package: "1")
-    assert next(checks.check_targets(["s3://b"])) == checks.Finding("ok", "s3://b", "s3fs there")
+    (found,) = checks.check_targets(["s3://b"])
+    assert found.found == "s3fs is there; the bucket is not contacted"
+    (found,) = checks.check_targets(["https://b"])
+    assert found.found == "aiohttp is there; the server is not contacted"
+    (found,) = checks.check_targets(["x.zst"])
+    assert found.found == "zstandard is there"
 
 
 def test_versions(monkeypatch):
@@ -147,9 +156,49 @@ def test_file_systems(tmp_path, path, kind):
     assert checks.filesystem_type(path, str(tmp_path / "none")) == ""
 
 
-def test_prefixes_are_counted(capsys, monkeypatch):
+def test_prefixes_are_counted(capsys, monkeypatch, write_pair):
+    a, b = write_pair("a"), write_pair("b")
     monkeypatch.setattr(shutil, "disk_usage", None)
     monkeypatch.setattr(sys, "version_info", (3, 12))
-    assert main(["doctor", "--data-path", "1", "a", "1", "b", "--json"]) == 0
+    assert main(["doctor", "--data-path", "1", a, "1", b, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert any("86 needed for 2 prefixes" in finding["found"] for finding in told["findings"])
+
+
+def test_files_that_are_missing_or_broken(capsys, write_pair, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("sound", "cut", "hollow", "half", "other"):
+        write_pair(name)
+    os.truncate("cut.bin", 50)
+    os.truncate("hollow.idx", 0)
+    os.remove("half.bin")
+    os.remove("other.idx")
+    open("none.jsonl", "w").close()
+    names = ["sound", "cut", "hollow", "half", "other", "none.jsonl", "nope/", "nope.bin"]
+    assert main(["doctor", *names, "--data-path", "nope2", "sound", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)["findings"]
+    found = {one["what"]: one for one in told if one["what"] in (*names, "nope2")}
+    assert found.pop("sound")["found"] == (
+        "40 sequences, header and sizes fit; `coredata verify` reads the rest"
+    )
+    for name, text in (
+        ("cut", "but cut.bin has 50 bytes"),
+        ("hollow", "it is empty (0 bytes)"),
+        ("half", "half.bin is missing, half.idx is there"),
+        ("other", "other.idx is missing, other.bin is there"),
+        ("none.jsonl", "is empty (0 bytes)"),
+        ("nope/", "does not exist"),
+        ("nope.bin", "does not exist"),
+        ("nope2", "does not exist"),
+    ):
+        one = found.pop(name)
+        assert text in one["found"]
+        assert (one["level"], bool(one["remedy"])) == ("fault", True)
+    assert not found
+
+
+def test_a_pasted_script(capsys, write_pair):
+    words = ["doctor", "--data-path", write_pair("a"), "--split", "1", "--seq-length", "32"]
+    words += ["--tokenizer-model", "tokenizer.json", "--train-iters", "100", "--eval-iters", "1"]
+    assert main(words) == 0
+    assert capsys.readouterr().err == ""

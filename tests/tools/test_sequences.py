@@ -42,8 +42,11 @@ def test_a_pasted_script(write_pair, tmp_path, capsys):
     words = ["sequences", "--data-path", write_pair("a"), "--bf16", "--split", "1"]
     words += ["--per-dataset-sequences-path", str(tmp_path / "counts.json")]
     assert main(words) == 2
+    assert "unknown: --bf16. To paste" in capsys.readouterr().err
+    assert main([word for word in words if word != "--bf16"]) == 0
+    assert capsys.readouterr().err == ""
     assert main([*words, "--ignore-unknown-flags"]) == 0
-    assert "passed over, as not about data: --bf16, --split 1" in capsys.readouterr().err
+    assert "passed over, as not about data: --bf16\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
