@@ -181,6 +181,13 @@ class IndexCache:
             raise DamagedFileError(f"{path} describes another dataset")
 
     def _error(self, verb: str, error: OSError) -> IndexCacheError:
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            return IndexCacheError(
+                error.errno,
+                f"cannot {verb} the index cache in {self.directory}: it is, or is below, a file, "
+                "not a directory. Set path_to_cache to a directory, which need not exist yet, or to "
+                "None to build indices in memory",
+            )
         return IndexCacheError(
             error.errno,
             f"cannot {verb} the index cache in {self.directory}: {error.strerror or error}. Make "

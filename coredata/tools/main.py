@@ -76,6 +76,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         say(args.command, str(text))
         return USAGE
+    except MemoryError as error:
+        if os.environ.get("COREDATA_TRACEBACK"):
+            raise
+        found = str(error) or "no more could be had"
+        say(args.command, f"not enough memory: {found}. Ask for fewer samples or smaller sizes")
+        return USAGE
 
 
 def _passed_over(args: argparse.Namespace, rest: Sequence[str]) -> bool:

@@ -18,6 +18,9 @@ def page(prepared: Prepared) -> Iterator[str]:
     for split, asked, length in zip(Split, sizes.samples, prepared.lengths, strict=True):
         wanted = "one epoch" if asked is None else f"{asked:,} samples asked"
         yield f"  {split.name:<5}  {wanted}: {_have(length)}"
+    short = _ends_early(prepared)
+    if short is not None:
+        yield short
     widest = max((len(cache.name) for cache in prepared.caches), default=0)
     for cache in prepared.caches:
         yield f"  {cache.state:<15}  {cache.split:<5}  {cache.name:<{widest}}  {_facts(cache)}"
@@ -25,6 +28,19 @@ def page(prepared: Prepared) -> Iterator[str]:
     yield (
         f"{prepared.built} built, {sum(c.state == 'hit' for c in prepared.caches)} hit, "
         f"{size_text(total)} in {prepared.directory}, {time_text(prepared.seconds)}"
+    )
+
+
+def _ends_early(prepared: Prepared) -> str | None:
+    """A note, if training gets fewer samples than it asks for."""
+    asked, there = prepared.sizes.train, prepared.lengths[0]
+    if asked is None or not isinstance(there, int) or there >= asked:
+        return None
+    batch = prepared.sizes.global_batch_size
+    end = f"the run ends after about {there // batch:,} steps" if batch else "the run ends early"
+    return (
+        f"  note: {there:,} of the {asked:,} training samples are there: {end}. Without weights "
+        "each source is read once; with weights (--data-path 0.7 A 0.3 B) sources repeat"
     )
 
 

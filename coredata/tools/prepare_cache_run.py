@@ -14,6 +14,8 @@ from coredata.tools.cache_watch import CacheState, look_at, row_indices
 from coredata.tools.data_arguments import DataPlan, data_plan
 from coredata.tools.data_sizes import RunSizes, sizes_from_args
 from coredata.tools.output import progress
+from coredata.tools.prepare_cache_checks import check_directory, check_possible, check_skip
+from coredata.tools.skip_samples import read_skip_list
 
 _OF_ROWS = ("SFTDataset", "VarlenDataset")
 
@@ -76,12 +78,16 @@ def prepare(args: argparse.Namespace, note: Callable[[str], None] = lambda text:
     begun = time.perf_counter()
     args = _for_preparing(args, note)
     sizes = sizes_from_args(args, args.prepare_cache_world_size)
+    check_possible(args, sizes)
     args.data_parallel_size = sizes.data_parallel_size
+    skip = read_skip_list(args.skip_samples)
+    check_skip(skip.end, sizes.train)
     plan = data_plan(args, sizes=sizes.samples)
     for text in plan.notes:
         note(text)
     _refuse_nothing(args, plan)
     directory = str(args.data_cache_path)
+    check_directory(directory)
     before = look_at(directory)
     counting = _Counting(plan.dataset_class)
     parts = sum(len(split.parts) for split in plan.builder().plans if split is not None)
@@ -91,6 +97,7 @@ def prepare(args: argparse.Namespace, note: Callable[[str], None] = lambda text:
     after = look_at(directory)
     caches = [*_rows(plan, before, after), *_datasets(datasets, before, after), *lengths]
     counts = tuple(_length(dataset) for dataset in datasets)
+    check_skip(skip.end, counts[0])
     return Prepared(directory, sizes, counts, tuple(caches), time.perf_counter() - begun)
 
 

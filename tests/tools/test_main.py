@@ -57,6 +57,12 @@ def test_codes(command, capsys):
         (KeyError("no such key"), 2, "coredata merge: no such key\n"),
         (FileNotFoundError("no file"), 2, "coredata merge: no file\n"),
         (ImportError("an extra"), 2, "coredata merge: an extra\n"),
+        (
+            MemoryError("Unable to allocate 8.0 EiB"),
+            2,
+            "coredata merge: not enough memory: Unable to allocate 8.0 EiB. Ask for fewer samples "
+            "or smaller sizes\n",
+        ),
         (KeyboardInterrupt(), 130, "coredata merge: interrupted\n"),
     ):
         command(raises(error))

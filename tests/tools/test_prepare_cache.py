@@ -345,3 +345,52 @@ def test_a_cache_behind_a_url(write_pair, parse, prepare, builds):
     builds.clear()
     assert prepare(*flags)[0]["built"] == 0
     assert builds == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--skip-samples", "5-3"), "--skip-samples: .*5-3.* is no file either"),
+        (("--skip-samples", "nofile.txt"), "--skip-samples: .*'nofile.txt' is no file either"),
+        (
+            ("--skip-samples", "2,40"),
+            "--skip-samples: sample 40 is to be skipped, but training has 40 samples, numbered 0",
+        ),
+        (
+            ("--train-iters", "999999999999999999"),
+            "--train-iters 999999999999999999 --global-batch-size 4.*: that is "
+            "3,999,999,999,999,999,996 train samples, whose index no computer holds",
+        ),
+        (("--data-cache-path", "file"), "--data-cache-path file: file is a file, not a directory"),
+        (("--data-cache-path", "file/below"), "file/below: file is a file, not a directory"),
+    ],
+)
+def test_values_that_training_would_refuse(
+    flags, message, write_pair, builds, capsys, tmp_path, monkeypatch
+):
+    import re
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    words = ["--data-path", "1", write_pair("a"), *NULL, *RUN, "--split", "1,1,1"]
+    assert main(["prepare-cache", *words, "--data-cache-path", "cache", *flags]) == 2
+    told = capsys.readouterr().err
+    assert re.search(message, told)
+    assert told.count("\n") == 1
+    assert builds == []
+
+
+def test_a_skip_list_that_fits(write_pair, prepare, tmp_path):
+    flags = ("--data-path", "1", write_pair("a"), *NULL, *RUN, "--split", "1,1,1")
+    assert prepare(*flags, "--data-cache-path", tmp_path / "cache", "--skip-samples", "38-39")
+
+
+def test_a_run_that_ends_early_is_noted(write_pair, capsys, tmp_path):
+    pair = write_pair("a")
+    flags = (*NULL, *RUN, "--split", "1,0,0", "--eval-iters", "0", "--seq-length", "32")
+    flags += ("--data-cache-path", str(tmp_path / "cache"))
+    assert main(["prepare-cache", "--data-path", pair, pair, *flags, "--train-iters", "999"]) == 0
+    told = capsys.readouterr().out
+    assert "of the 3,996 training samples are there: the run ends after about" in told
+    assert main(["prepare-cache", "--data-path", pair, *flags]) == 0
+    assert "note:" not in capsys.readouterr().out
