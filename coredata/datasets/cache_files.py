@@ -11,6 +11,8 @@ from coredata.datasets.identity import description_hash
 _NAME = re.compile(
     r"([0-9a-f]{32})-([^-]+)-(?:([^-]+)-)?(description\.txt|checksums\.json|[^-]+\.npy)"
 )
+SET_ASIDE = ".damaged"
+"""What is appended to the names of the files of a damaged cache, which are kept."""
 _UNFINISHED = re.compile(r"\.[0-9a-f]{32}-[^-]+-.+\.[0-9a-f]{12}\.tmp")
 
 
@@ -95,3 +97,14 @@ def find_caches(directory: str) -> list[CacheFiles]:
 def unfinished_files(directory: str) -> list[str]:
     """Temporary files of caches in `directory`, of builds that go on or were killed."""
     return sorted(name for name in os.listdir(directory) if _UNFINISHED.fullmatch(name))
+
+
+def files_set_aside(directory: str) -> list[str]:
+    """Files of damaged caches in `directory` that were renamed, see `SET_ASIDE`."""
+    found = []
+    for name in os.listdir(directory):
+        stem, mark, number = name.rpartition(SET_ASIDE)
+        whole = number == "" or number.removeprefix("-").isdigit()
+        if mark and whole and _NAME.fullmatch(stem):
+            found.append(name)
+    return sorted(found)

@@ -10,7 +10,8 @@ Checked are: headers and sizes, every length and pointer, the document list, wit
 every id, and the checksums beside a pair, if there are any; of caches the description, the
 checksums, that each document comes once an epoch, that samples follow each other, that shuffles are
 permutations. A directory is looked through with all that is in it. Exit code: 0 all is sound (or
-was repaired), 1 something is damaged, 2 it could not be checked.
+was repaired; a damaged cache is repaired by renaming its files, and built again on first use), 1
+something is damaged, 2 nothing is at one of the paths; the others are checked all the same.
 """
 
 
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write a new .idx where its content is certain (a short document list, wrong "
         "pointers; a missing one if documents end in --eod) and keep the old one under another "
-        "name; let damaged caches be built again",
+        "name; rename the files of damaged caches, so that they are built again",
     )
     parser.add_argument(
         "--eod", type=int, metavar="ID", help="id that ends documents, for --repair"
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--write-checksums",
         action="store_true",
         help="write the checksums of the blocks of each sound pair to PREFIX.crc, to be compared "
-        "from then on",
+        "from then on; those that exist are compared and kept (remove a PREFIX.crc to renew it)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
 
@@ -55,15 +56,14 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         ValueError: flags that make no sense.
-        FileNotFoundError: nothing at a path.
     """
-    from coredata.tools.output import OK, PROBLEMS, print_json, progress, size_text
+    from coredata.tools.output import OK, PROBLEMS, USAGE, print_json, progress, say, size_text
     from coredata.tools.verify_page import VerifyPage, as_data
     from coredata.tools.verify_run import Checked, RepairOptions, check_all
-    from coredata.tools.verify_targets import find_targets
+    from coredata.tools.verify_targets import find_present
 
     _check_flags(args)
-    targets = find_targets([path.rstrip("/") or path for path in args.paths])
+    targets, missing = find_present([path.rstrip("/") or path for path in args.paths])
     options = RepairOptions(args.eod, args.dtype, args.vocab_size) if args.repair else None
     page = VerifyPage(sys.stdout, quiet=args.json)
     scanned = 0
@@ -84,9 +84,14 @@ def run(args: argparse.Namespace) -> int:
         for one in check_all(targets, args.vocab_size, options, count, args.write_checksums):
             found.append(one)
             page.checked(one)
-    page.end(found, targets.notes, scanned)
+    if found or not missing:
+        page.end(found, targets.notes, scanned)
     if args.json:
-        print_json(as_data(found, targets.notes, scanned))
+        print_json({**as_data(found, targets.notes, scanned), "missing": list(missing)})
+    for text in missing:
+        say("verify", text)
+    if missing:
+        return USAGE
     return OK if all(one.sound for one in found) else PROBLEMS
 
 

@@ -47,11 +47,22 @@ class VerifyPage:
         repaired = sum(1 for one in found if one.repaired)
         speed = f", {scanned / 1e6 / max(seconds, 1e-9):,.0f} MB/s of tokens" if scanned else ""
         if broken:
-            self._wrapped(f"{len(broken)} of {len(found)} are damaged.", "", _RED)
-        else:
-            mended = f" ({repaired} repaired)" if repaired else ""
-            text = f"All {len(found)} are sound{mended}: {seconds:.1f} s{speed}."
-            self._wrapped(text, "", _GREEN)
+            are = "is" if len(broken) == 1 else "are"
+            refused = sum(1 for one in broken if one.refused)
+            mended = f"; {repaired} repaired, {refused} not" if repaired or refused else ""
+            self._wrapped(f"{len(broken)} of {len(found)} {are} damaged{mended}.", "", _RED)
+            return
+        aside = sum(1 for one in found if one.repaired and one.kind == "cache")
+        sound = len(found) - aside
+        mended = f" ({repaired - aside} repaired)" if repaired > aside else ""
+        texts = []
+        if sound:
+            every = "The only one is" if sound == 1 else f"All {sound} are"
+            every = f"The other {sound} {'is' if sound == 1 else 'are'}" if aside else every
+            texts.append(f"{every} sound{mended}: {seconds:.1f} s{speed}.")
+        if aside:
+            texts.insert(0, f"{_caches(aside)} set aside, to be built again on first use.")
+        self._wrapped(" ".join(texts) or "There is nothing left to check.", "", _GREEN)
 
     def _wrapped(self, text: str, indent: str, style: str) -> None:
         if self._quiet:
@@ -80,6 +91,14 @@ def as_data(found: Sequence[Checked], notes: Sequence[str], scanned: int) -> dic
     }
 
 
+def _caches(count: int) -> str:
+    return "1 damaged cache was" if count == 1 else f"{count} damaged caches were"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _short(one: Checked) -> str:
     """The name, of a cache without the tail of its hash."""
     if one.kind == "pair":
@@ -93,8 +112,8 @@ def _pair_facts(facts: dict[str, Any]) -> str:
         return ""
     modes = ", with modes" if facts["multimodal"] else ""
     return (
-        f"{facts['dtype']}, {facts['documents']:,} documents, {facts['sequences']:,} sequences, "
-        f"{facts['tokens']:,} tokens{modes}"
+        f"{facts['dtype']}, {_count(facts['documents'], 'document')}, "
+        f"{_count(facts['sequences'], 'sequence')}, {_count(facts['tokens'], 'token')}{modes}"
         + (f", checksums {facts['checksums']}" if "checksums" in facts else "")
     )
 
@@ -102,7 +121,7 @@ def _pair_facts(facts: dict[str, Any]) -> str:
 def _cache_facts(one: Checked) -> str:
     arrays = len(one.facts["arrays"])
     return (
-        f"{arrays} arrays, {one.facts['bytes'] / 1e6:,.1f} MB, "
+        f"{_count(arrays, 'array')}, {one.facts['bytes'] / 1e6:,.1f} MB, "
         + ("checksums, " if one.facts["checksums"] else "no checksums, ")
         + ("compared with the data" if one.facts["compared_with_data"] else "compared by itself")
     )

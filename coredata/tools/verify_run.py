@@ -7,11 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coredata.datasets.cache_check import CacheFaults, find_cache_faults
-from coredata.formats import MissingFileError, write_block_checksums
+from coredata.datasets.cache_files import SET_ASIDE, CacheFiles
+from coredata.formats import (
+    IndexedDatasetError,
+    MissingFileError,
+    get_bin_path,
+    get_idx_path,
+    write_block_checksums,
+)
 from coredata.formats.repair import NotRepairableError, repair_index
 from coredata.formats.verify import PairFaults, find_pair_faults
 from coredata.formats.verify_checksums import find_checksum_fault, has_checksums
 from coredata.formats.verify_scan import Progress
+from coredata.storage import checksum_path
 from coredata.tools.verify_targets import Targets
 
 
@@ -61,25 +69,29 @@ def check_all(
 ) -> Iterator[Checked]:
     """Check everything; with `repair`, mend what can be, and check it again.
 
-    With `write_checksums`, those of each sound pair are written beside it.
+    With `write_checksums`, those of each sound pair are written beside it, unless there are some:
+    then the pair is held to them, and they are kept. A pair that cannot be read is a fault.
     """
     for prefix in targets.pairs:
         start = time.perf_counter()
-        checked = _pair(find_pair_faults(prefix, vocab_size, progress=progress))
-        if checked.faults and repair is not None:
-            checked = _mend_pair(checked, repair, vocab_size)
-        if write_checksums and checked.sound:
-            write_block_checksums(prefix)
-            checked = replace(checked, facts={**checked.facts, "checksums": "written"})
-        elif checked.facts and has_checksums(prefix):
-            checked = _with_checksums(checked)
+        try:
+            checked = _pair(find_pair_faults(prefix, vocab_size, progress=progress))
+            if checked.faults and repair is not None:
+                checked = _mend_pair(checked, repair, vocab_size)
+            if checked.facts and has_checksums(prefix):
+                checked = _with_checksums(checked, write_checksums)
+            elif write_checksums and checked.sound:
+                write_block_checksums(prefix)
+                checked = replace(checked, facts={**checked.facts, "checksums": "written"})
+        except OSError as error:  # of this pair only; the others are checked all the same
+            checked = Checked(prefix, "pair", {}, ((type(error).__name__, str(error)),))
         yield replace(checked, seconds=time.perf_counter() - start)
     for files in targets.caches:
         start = time.perf_counter()
         found = find_cache_faults(files)
         checked = _cache(found)
         if checked.faults and repair is not None:
-            checked = replace(checked, repaired=_set_aside(found))
+            checked = _mend_cache(checked, files)
         yield replace(checked, seconds=time.perf_counter() - start)
 
 
@@ -90,14 +102,20 @@ def _pair(found: PairFaults) -> Checked:
     return Checked(found.path_prefix, "pair", facts, faults)
 
 
-def _with_checksums(checked: Checked) -> Checked:
+def _with_checksums(checked: Checked, asked_to_write: bool) -> Checked:
     """The same, after comparing the files with the checksums beside them."""
     fault = find_checksum_fault(checked.name)
     checked = replace(checked, facts={**checked.facts, "checksums": "compared"})
     if fault is None:
         return checked
-    faults = (*checked.faults, (type(fault).__name__, str(fault)))
-    return replace(checked, faults=faults, repaired="", refused=checked.repaired)
+    path = checksum_path(get_bin_path(checked.name))
+    text = f"{fault}. If the pair was changed on purpose, or repaired, after {path} was written"
+    text += ", remove that file and give --write-checksums"
+    if asked_to_write:
+        text += "; it was kept as it was"
+    faults = (*checked.faults, (type(fault).__name__, text))
+    done = f"{checked.repaired}; but the checksums fit the old one" if checked.repaired else ""
+    return replace(checked, faults=faults, repaired="", refused=done or checked.refused)
 
 
 def _mend_pair(checked: Checked, options: RepairOptions, vocab_size: int | None) -> Checked:
@@ -107,6 +125,14 @@ def _mend_pair(checked: Checked, options: RepairOptions, vocab_size: int | None)
         )
     except (NotRepairableError, MissingFileError) as error:
         return replace(checked, refused=str(error))
+    except IndexedDatasetError:
+        path = get_idx_path(checked.name)
+        return replace(
+            checked,
+            refused=f"{path} does not say what it describes. If every document ends in one id, "
+            "move that file away and give --repair --eod ID --dtype TYPE: it is made from the "
+            "tokens then",
+        )
     except FileExistsError:
         return replace(
             checked, refused="the index is sound, and tokens are not changed by a repair"
@@ -133,17 +159,27 @@ def _cache(found: CacheFaults) -> Checked:
     return Checked(os.path.join(files.directory, files.key), "cache", facts, faults)
 
 
-def _set_aside(found: CacheFaults) -> str:
-    """Give the description another name, so that the cache is built again; nothing is deleted."""
-    path = found.files.path("description.txt")
-    if "description.txt" not in found.files.names:
-        return "nothing to do: without a description it is built again on first use"
-    aside, number = f"{path}.damaged", 1
-    while os.path.exists(aside):
+def _mend_cache(checked: Checked, files: CacheFiles) -> Checked:
+    """Give the files of a cache other names, so that it is built again; nothing is deleted."""
+    if "description.txt" not in files.names:
+        return replace(
+            checked,
+            refused="without a description it is not used, and is built again when it is needed. "
+            "Its files are left, as its build may be going on; if none is, they can be deleted: "
+            f"{files.path('*')}",
+        )
+    others = [name for name in files.names if name != "description.txt"]
+    suffix, number = SET_ASIDE, 1
+    while any(os.path.exists(files.path(name + suffix)) for name in files.names):
         number += 1
-        aside = f"{path}.damaged-{number}"
-    os.rename(path, aside)
-    return f"renamed the description to {aside}, so that the cache is built again on first use"
+        suffix = f"{SET_ASIDE}-{number}"
+    for name in ("description.txt", *others):  # without it, the others are not used
+        os.rename(files.path(name), files.path(name + suffix))
+    return replace(
+        checked,
+        repaired=f"renamed its files to *{suffix}, so that it is built again on first use; they "
+        "can be deleted",
+    )
 
 
 def mixed_dtypes(checked: list[Checked]) -> str:

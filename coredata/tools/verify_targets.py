@@ -4,7 +4,13 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from coredata.datasets.cache_files import CacheFiles, find_caches, unfinished_files
+from coredata.datasets.cache_files import (
+    SET_ASIDE,
+    CacheFiles,
+    files_set_aside,
+    find_caches,
+    unfinished_files,
+)
 from coredata.formats import get_bin_path, get_idx_path
 from coredata.storage import exists, expand, is_directory, join, local_path
 
@@ -39,7 +45,7 @@ def find_targets(paths: Iterable[str]) -> Targets:
         if not is_directory(path):
             pairs[_prefix(path)] = None
             continue
-        before = len(pairs) + len(caches)
+        before, aside = len(pairs) + len(caches), 0
         for directory, names in _walk(path):
             stems = {name[:-4] for name in names if name.endswith(_SUFFIXES)}
             pairs.update(dict.fromkeys(join(directory, stem) for stem in sorted(stems)))
@@ -50,12 +56,35 @@ def find_targets(paths: Iterable[str]) -> Targets:
                     "belongs to one that is going on; in the first case it can be deleted"
                     for name in unfinished_files(directory)
                 )
-        if len(pairs) + len(caches) == before:
+                renamed = len(files_set_aside(directory))
+                aside += renamed
+                if renamed:
+                    notes.append(
+                        f"{directory} holds {renamed} files *{SET_ASIDE} of caches that a repair "
+                        "set aside; they are not used, and can be deleted"
+                    )
+        if len(pairs) + len(caches) + aside == before:
             raise FileNotFoundError(
                 f"{path} holds no .bin/.idx pairs and no caches; give another directory, or "
                 "prefixes"
             )
     return Targets(tuple(pairs), tuple(caches), tuple(notes))
+
+
+def find_present(paths: Iterable[str]) -> tuple[Targets, tuple[str, ...]]:
+    """What is at those paths where something is, and what is to be said of the others."""
+    found, missing = [], []
+    for path in paths:
+        try:
+            found.append(find_targets([path]))
+        except FileNotFoundError as error:
+            missing.append(str(error))
+    caches = {(files.directory, files.key): files for one in found for files in one.caches}
+    return Targets(
+        tuple(dict.fromkeys(pair for one in found for pair in one.pairs)),
+        tuple(caches.values()),
+        tuple(dict.fromkeys(note for one in found for note in one.notes)),
+    ), tuple(missing)
 
 
 def _prefix(path: str) -> str:

@@ -51,12 +51,12 @@ def test_a_directory_with_all_that_is_in_it(corpus, capsys):
     assert verify(corpus) == 0
     out = capsys.readouterr().out
     assert re.search(r"ok +.*data/corpus\n +uint16, 16 documents, 16 sequences, 48 tokens", out)
-    assert re.search(r"ok +.*more/wide\n +int32, 1 documents", out)
+    assert re.search(r"ok +.*more/wide\n +int32, 1 document, 1 sequence, 2 tokens", out)
     assert re.search(r"ok +cache GPTDataset train [0-9a-f]{12}… in", out)
     flat = " ".join(out.split())
     assert "3 arrays, 0.0 MB, checksums, compared with the data" in flat
     assert re.search(r"note several dtypes: int32 in .*wide, uint16 in .*corpus\. A blend", flat)
-    assert "All 3 are sound: 0." in flat
+    assert re.search(r"All 3 are sound: \d+\.\d s", flat)
     assert "\x1b" not in out
 
 
@@ -75,7 +75,7 @@ def test_json(corpus, capsys):
 @pytest.mark.parametrize("suffix", ["", ".bin", ".idx"])
 def test_a_pair_by_prefix_or_file(corpus, suffix, capsys):
     assert verify(corpus / f"corpus{suffix}", "--vocab-size", "10") == 0
-    assert "All 1 are sound" in capsys.readouterr().out
+    assert "The only one is sound" in capsys.readouterr().out
 
 
 def test_faults_name_file_and_document(corpus, capsys, monkeypatch):
@@ -86,7 +86,7 @@ def test_faults_name_file_and_document(corpus, capsys, monkeypatch):
     assert "TokenError:" in flat
     assert "document 0, sequence 0, token 2: the id 9 is not in a vocabulary of 9 (0 to 8)" in flat
     assert "16 ids of the file are outside it" in flat
-    assert "1 of 1 are damaged." in flat
+    assert "1 of 1 is damaged." in flat
     assert max(len(line) for line in out.splitlines() if "/" not in line) <= 60
 
 
@@ -128,7 +128,7 @@ def test_repair_of_indices(corpus, capsys):
     assert (corpus / "corpus.idx.before-repair").read_bytes() == whole[:-20]
     flat = " ".join(capsys.readouterr().out.split())
     assert re.search(r"repaired .*corpus .*repaired: .*the old one is .*before-repair", flat)
-    assert "All 1 are sound (1 repaired)" in flat
+    assert "The only one is sound (1 repaired)" in flat
     (corpus / "corpus.idx").unlink()
     flags = ("--repair", "--eod", "9", "--dtype", "uint16", "--vocab-size", "10")
     assert verify(corpus / "corpus", *flags) == 0
@@ -147,10 +147,81 @@ def test_repair_lets_caches_be_built_again(corpus, capsys):
     array.write_bytes(array.read_bytes()[:-1])
     assert verify(corpus / "cache") == 1
     assert verify(corpus / "cache", "--repair") == 0
-    (aside,) = (corpus / "cache").glob("*description.txt*")
-    assert aside.name.endswith("description.txt.damaged")
     flat = " ".join(capsys.readouterr().out.split())
-    assert "so that the cache is built again on first use" in flat
+    assert "so that it is built again on first use" in flat
+    assert "1 damaged cache was set aside, to be built again on first use." in flat
+    assert {path.suffix for path in (corpus / "cache").iterdir()} == {".damaged"}
+    assert verify(corpus / "cache") == 0
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "holds 5 files *.damaged of caches that a repair set aside" in flat
+    assert "There is nothing left to check." in flat
+    assert verify(corpus) == 0
+    assert "All 2 are sound" in capsys.readouterr().out
+
+
+def test_repair_keeps_what_was_set_aside_before(corpus, capsys):
+    before = {path.name: path.read_bytes() for path in (corpus / "cache").iterdir()}
+    for _ in range(2):
+        for name, data in before.items():
+            (corpus / "cache" / name).write_bytes(data[: len(data) - name.endswith(".npy")])
+        assert verify(corpus / "cache", "--repair") == 0
+        assert verify(corpus / "cache") == 0
+    names = {path.name for path in (corpus / "cache").iterdir()}
+    assert names == {f"{name}.damaged{more}" for name in before for more in ("", "-2")}
+
+
+def test_repair_leaves_a_cache_whose_build_may_be_going_on(corpus, capsys):
+    (description,) = (corpus / "cache").glob("*description.txt")
+    description.unlink()
+    before = sorted((corpus / "cache").iterdir())
+    assert verify(corpus / "cache", "--repair") == 1
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "not repaired: without a description it is not used, and is built again when" in flat
+    assert "1 of 1 is damaged; 0 repaired, 1 not." in flat
+    assert sorted((corpus / "cache").iterdir()) == before
+    assert verify(corpus / "cache") == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"not an index at all" * 9])
+def test_repair_goes_on_after_what_it_cannot_mend(corpus, content, capsys):
+    (corpus / "a.bin").write_bytes((corpus / "corpus.bin").read_bytes())
+    (corpus / "a.idx").write_bytes(content)
+    whole = (corpus / "corpus.idx").read_bytes()
+    (corpus / "corpus.idx").write_bytes(whole[:-20])
+    assert verify(corpus, "--repair") == 1
+    flat = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"not repaired: \S+a\.idx does not say what it describes\.", flat)
+    assert "move that file away and give --repair --eod ID --dtype TYPE" in flat
+    assert (corpus / "corpus.idx").read_bytes() == whole
+    assert "1 of 4 is damaged; 1 repaired, 1 not." in flat
+    (corpus / "a.idx").rename(corpus / "a.old")
+    assert verify(corpus, "--repair", "--eod", "9", "--dtype", "uint16") == 0
+    assert (corpus / "a.idx").read_bytes() == whole
+
+
+def test_a_missing_path_does_not_keep_the_others_from_being_checked(corpus, capsys):
+    data = (corpus / "corpus.bin").read_bytes()
+    (corpus / "corpus.bin").write_bytes(data[:-6])
+    assert verify(corpus / "none", corpus / "corpus", "--json") == 2
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert [one["sound"] for one in found["checked"]] == [False]
+    assert "none.bin and " in found["missing"][0]
+    assert "none.bin and " in captured.err
+
+
+def test_a_pair_that_cannot_be_read_is_a_fault(corpus, capsys, monkeypatch):
+    def unreadable(prefix, *rest, **options):
+        if prefix.endswith("corpus"):
+            raise PermissionError(13, "Permission denied", prefix)
+        return look(prefix, *rest, **options)
+
+    look = verify_run.find_pair_faults
+    monkeypatch.setattr(verify_run, "find_pair_faults", unreadable)
+    assert verify(corpus) == 1
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "PermissionError: [Errno 13] Permission denied" in flat
+    assert "1 of 3 is damaged." in flat
 
 
 def test_checksums_beside_a_pair(corpus, capsys):
@@ -169,7 +240,40 @@ def test_checksums_beside_a_pair(corpus, capsys):
     (corpus / "corpus.crc").write_bytes(b"nothing")
     assert verify(corpus / "corpus") == 1
     assert "ChecksumFileError:" in " ".join(capsys.readouterr().out.split())
+
+
+def test_checksums_are_not_written_over_those_that_tell_of_a_fault(corpus, capsys):
     assert verify(corpus / "corpus", "--write-checksums") == 0
+    old, whole = (corpus / "corpus.crc").read_bytes(), (corpus / "corpus.bin").read_bytes()
+    (corpus / "corpus.bin").write_bytes(whole[:40] + b"\7" + whole[41:])
+    assert verify(corpus / "corpus", "--write-checksums") == 1
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "ChecksumError:" in flat
+    assert re.search(r"remove that file and give --write-checksums; it was kept as it was", flat)
+    assert (corpus / "corpus.crc").read_bytes() == old
+    (corpus / "corpus.bin").write_bytes(whole)
+    assert verify(corpus / "corpus", "--write-checksums") == 0
+    assert "checksums compared" in " ".join(capsys.readouterr().out.split())
+
+
+def test_checksums_of_another_index_are_renewed_once_they_are_removed(corpus, capsys):
+    whole = (corpus / "corpus.idx").read_bytes()
+    (corpus / "corpus.idx").write_bytes(whole[:-4] + b"\0\0\0\1")
+    assert verify(corpus / "corpus") == 1
+    (corpus / "corpus.idx").write_bytes(whole)
+    assert verify(corpus / "corpus", "--write-checksums") == 0
+    (corpus / "corpus.idx").write_bytes(whole[:-20])
+    capsys.readouterr()
+    old = (corpus / "corpus.crc").read_bytes()
+    changed = bytearray(old)
+    changed[-1] ^= 1
+    (corpus / "corpus.crc").write_bytes(changed)
+    assert verify(corpus / "corpus", "--repair", "--write-checksums") == 1
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "or repaired, after" in flat
+    (corpus / "corpus.crc").unlink()
+    assert verify(corpus / "corpus", "--write-checksums") == 0
+    assert (corpus / "corpus.crc").read_bytes() == old
     assert verify(corpus / "corpus") == 0
 
 
