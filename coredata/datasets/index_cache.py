@@ -185,8 +185,8 @@ class IndexCache:
             return IndexCacheError(
                 error.errno,
                 f"cannot {verb} the index cache in {self.directory}: it is, or is below, a file, "
-                "not a directory. Set path_to_cache to a directory, which need not exist yet, or to "
-                "None to build indices in memory",
+                "not a directory. Set path_to_cache to a directory, which need not exist yet, "
+                "or to None to build indices in memory",
             )
         return IndexCacheError(
             error.errno,
