@@ -7,9 +7,13 @@ import sys
 HELP = "show samples of any configuration as text: documents, loss mask, positions, provenance"
 
 _EPILOG = """\
-Flags are those of training; the sample is the one that training would read. Without colours (in a
-pipe, or with NO_COLOR set), text that bears no loss stands between ⟦ and ⟧. Control characters are
-shown escaped. At the left of each line: the place of its first token, and its position id.
+Flags are those of training; the sample is the one that training would read. Its number is the
+original one, which a skip list takes, also while one is active. Text that is learned is bright:
+where labels are the next tokens, what the place before it predicts with loss, so that the first
+token never is. Other text is dim, or stands between ⟦ and ⟧ without colours (in a pipe, or with
+NO_COLOR set). Of BERT, what belongs in a place stands behind "=". With --table, and as "loss" in
+--json, loss is told at the place that predicts. Control characters are shown escaped. At the left
+of each line: the place of its first token, and its position id.
 Exit code: 0 done, 2 it could not be done.
 """
 
@@ -26,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="K",
-        help="numbers of samples, from 0",
+        help="numbers of samples, from 0; the original ones, with a skip list too",
     )
     parser.add_argument("--table", action="store_true", help="one line for each token, with ids")
     parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
@@ -54,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     )
     from coredata.tools.view_sample import view_sample
 
-    skip = read_skip_list(args.skip_samples)
+    skip = read_skip_list(args.skip_samples if args.which == "train" else None)
     with progress(lambda: "opening datasets"):
         data = open_data(args)
         dataset = without(data.split(args.which, args.set), skip)

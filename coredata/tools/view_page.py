@@ -47,7 +47,7 @@ def write_lines(lines: Iterable[Line], stream: Stream, colours: bool) -> None:
 def sample_page(view: SampleView, width: int, colours: bool) -> Iterator[Line]:
     """The page of a sample: what it is, where it came from, its text.
 
-    Text that bears no loss is dim; without colours it stands between ⟦ and ⟧. Special tokens are
+    Text that is not learned is dim; without colours it stands between ⟦ and ⟧. Special tokens are
     named between ‹ and ›. Documents, or segments, follow rules that say what they are.
 
     Args:
@@ -56,7 +56,7 @@ def sample_page(view: SampleView, width: int, colours: bool) -> Iterator[Line]:
         colours: whether lines will be written with colours.
     """
     width = max(width, NARROWEST)
-    yield _line(f"sample {view.sample:,} of {view.samples:,}, {view.dataset}", width, _BOLD)
+    yield from _wrapped(_title(view), width, _BOLD)
     fields = ", ".join(f"{name} {shape}" for name, shape in view.fields.items())
     yield from _wrapped(fields, width, _DIM)
     for note in view.notes:
@@ -69,8 +69,17 @@ def sample_page(view: SampleView, width: int, colours: bool) -> Iterator[Line]:
             yield _line(f"… {len(view.parts) - _SHOWN_PARTS} more parts", width, _DIM)
     for row in view.rows:
         yield ()
-        yield _line(_summary(row), width, _BOLD)
+        yield from _wrapped(_summary(row), width, _BOLD)
         yield from _row_lines(row, view.parts if placed else (), width, colours)
+
+
+def _title(view: SampleView) -> str:
+    text = f"sample {view.sample:,} of {view.samples:,}"
+    if view.kept_samples < view.samples and view.kept_number is not None:
+        text += f" (number {view.kept_number:,} of the {view.kept_samples:,} kept)"
+    if view.blend:
+        return f"{text}, a blend of {view.blend:,}; this one is of {view.dataset}"
+    return f"{text}, {view.dataset}"
 
 
 def _summary(row: TokenRow) -> str:
@@ -79,7 +88,11 @@ def _summary(row: TokenRow) -> str:
     if real < len(row.tokens):
         text += f", {len(row.tokens) - real:,} of them padding"
     if row.loss is not None:
-        text += f"; loss at {int(row.loss.sum()):,} places"
+        losses = int(row.loss.sum())
+        text += f"; loss at {losses:,} place{'' if losses == 1 else 's'}"
+        unseen = losses - int(row.learned.sum()) if row.learned is not None else 0
+        if unseen > 0:
+            text += f", {unseen:,} of them for a label that is not in the text"
     return text
 
 
@@ -121,8 +134,8 @@ def _text_lines(
 
 
 def _masked(row: TokenRow, unit: Unit) -> bool:
-    """Whether a unit is shown as bearing no loss."""
-    return row.loss is not None and not row.in_place and not row.loss[unit.begin]
+    """Whether a unit is shown as not learned."""
+    return row.learned is not None and not row.in_place and not row.learned[unit.begin]
 
 
 def _unit_cells(row: TokenRow, unit: Unit) -> Iterator[Cell]:
@@ -149,7 +162,7 @@ def table_page(view: SampleView, tokenizer: Any, width: int) -> Iterator[Line]:
     """The tokens of a sample one by one: place, position, segment, ids, texts, loss."""
     width = max(width, NARROWEST)
     for row in view.rows:
-        yield _line(_summary(row), width, _BOLD)
+        yield from _wrapped(_summary(row), width, _BOLD)
         texts = max((width - 40) // 2, 4)
         head = ("place", "pos", "seg", "id", "text", "label", "text", "loss")
         yield _line(_table_row(head, texts), width, _DIM)
@@ -215,7 +228,9 @@ def sample_data(view: SampleView) -> dict[str, Any]:
     return {
         "sample": view.sample,
         "samples": view.samples,
+        "kept_number": view.kept_number,
         "dataset": view.dataset,
+        "blend": view.blend,
         "fields": dict(view.fields),
         "notes": list(view.notes),
         "parts": [
@@ -227,6 +242,7 @@ def sample_data(view: SampleView) -> dict[str, Any]:
                 "tokens": row.tokens.tolist(),
                 "labels": None if row.labels is None else row.labels.tolist(),
                 "loss": None if row.loss is None else row.loss.astype(int).tolist(),
+                "learned": None if row.learned is None else row.learned.astype(int).tolist(),
                 "positions": None if row.positions is None else row.positions.tolist(),
                 "segments": row.segments.tolist(),
                 "answers": {str(place): text for place, text in row.answers.items()},

@@ -11,11 +11,11 @@ from coredata.datasets import (
     BlendedDataset,
     GPTFIMDataset,
     TracePart,
-    WithoutSamples,
     trace_samples,
 )
 from coredata.datasets.gpt import GPTDataset
 from coredata.datasets.protocol import Sample
+from coredata.tools.skip_samples import find_sample
 from coredata.tools.view_text import Unit, text_units
 
 PADDED = 0
@@ -38,7 +38,9 @@ class TokenRow:
         field: its name in the sample.
         tokens: ids.
         labels: what is to be predicted at each place; None if nothing is.
-        loss: whether it counts.
+        loss: whether the label at each place counts.
+        learned: whether each token itself is a label that counts: that of the place before it, as
+            labels are the next tokens; of its own place where they are in place (BERT).
         positions: position ids; None if the sample has none.
         segments: number of the document or part that each token is in, from 1; 0 for padding.
         units: the same tokens as text.
@@ -50,6 +52,7 @@ class TokenRow:
     tokens: Int64[np.ndarray, " n"]
     labels: Int64[np.ndarray, " n"] | None
     loss: Bool[np.ndarray, " n"] | None
+    learned: Bool[np.ndarray, " n"] | None
     positions: Int64[np.ndarray, " n"] | None
     segments: Int64[np.ndarray, " n"]
     units: tuple[Unit, ...]
@@ -78,9 +81,13 @@ class SampleView:
     """All that `coredata view` shows of a sample.
 
     Attributes:
-        sample: its number.
+        sample: its original number, which a skip list takes.
         samples: of how many.
+        kept_number: how many samples that the skip list keeps are before it; None if it is
+            skipped; without a list, its number.
+        kept_samples: how many samples are kept.
         dataset: class of the dataset; of a blend, of the one that gave it.
+        blend: datasets of the blend; 0 if it is none.
         fields: name -> shape and dtype, in words.
         rows: its rows of tokens.
         parts: where it came from.
@@ -89,7 +96,10 @@ class SampleView:
 
     sample: int
     samples: int
+    kept_number: int | None
+    kept_samples: int
     dataset: str
+    blend: int
     fields: Mapping[str, str]
     rows: tuple[TokenRow, ...]
     parts: tuple[PlacedPart, ...]
@@ -99,14 +109,21 @@ class SampleView:
 def view_sample(dataset: Any, sample: int, tokenizer: Any) -> SampleView:
     """Read a sample, and find where it came from.
 
+    Args:
+        dataset: what to read; with a skip list, those that are skipped can be seen too.
+        sample: its original number: a skip list does not change it.
+        tokenizer: gives the text.
+
     Raises:
         IndexError: a sample that does not exist.
         TypeError: a dataset that cannot be traced.
         ValueError: a sample without a row of tokens that is known here.
     """
-    parts = trace_samples(dataset, np.array([sample], np.int64)).parts()
-    item = dataset[sample]
-    leaf = _leaf(dataset, parts)
+    found = find_sample(dataset, sample)
+    whole = found.dataset
+    parts = trace_samples(whole, np.array([sample], np.int64)).parts()
+    item = whole[sample]
+    leaf = _leaf(whole, parts)
     placed, notes = _place(leaf, item, parts)
     rows = tuple(
         _row(item, field, placed, tokenizer, isinstance(leaf, GPTDataset))
@@ -118,19 +135,28 @@ def view_sample(dataset: Any, sample: int, tokenizer: Any) -> SampleView:
             f"sample {sample} has the fields {', '.join(item)}; none of {', '.join(_ROWS)}, which "
             "can be shown, is among them"
         )
+    if found.kept is None:
+        notes.append("it is on the skip list: training passes it over")
+    blend = len(whole.datasets) if isinstance(whole, BlendedDataset) else 0
     fields = {name: _shape(value) for name, value in item.items()}
     return SampleView(
-        sample, len(dataset), type(leaf).__name__, fields, rows, tuple(placed), tuple(notes)
+        sample,
+        len(whole),
+        found.kept,
+        len(dataset),
+        type(leaf).__name__,
+        blend,
+        fields,
+        rows,
+        tuple(placed),
+        tuple(notes),
     )
 
 
 def _leaf(dataset: Any, parts: list[TracePart]) -> Any:
     """The dataset that gave the sample."""
-    while isinstance(dataset, WithoutSamples | BlendedDataset):
-        if isinstance(dataset, WithoutSamples):
-            dataset = dataset.dataset
-        else:
-            dataset = dataset.datasets[(parts[0].dataset or 0) if parts else 0]
+    while isinstance(dataset, BlendedDataset):
+        dataset = dataset.datasets[(parts[0].dataset or 0) if parts else 0]
     return dataset
 
 
@@ -165,9 +191,10 @@ def _row(
     in_place = field == "text"
     breaks = {int(place) for place in np.flatnonzero(np.diff(segments)) + 1}
     counts = None if loss is None else np.asarray(loss) != 0
+    learned = None if counts is None else _learned(tokens, labels, counts, in_place)
     answers: dict[int, str] = {}
-    if counts is not None:
-        breaks.update(int(place) for place in np.flatnonzero(np.diff(counts)) + 1)
+    if counts is not None and learned is not None:
+        breaks.update(int(place) for place in np.flatnonzero(np.diff(learned)) + 1)
         if in_place and labels is not None:  # each masked token beside what belongs there
             breaks.update(int(place) for place in np.flatnonzero(counts))
             answers = {
@@ -179,12 +206,26 @@ def _row(
         tokens,
         None if labels is None else np.asarray(labels, np.int64),
         counts,
+        learned,
         None if positions is None else np.asarray(positions, np.int64),
         segments,
         tuple(text_units(tokens.tolist(), tokenizer, breaks)),
         in_place,
         answers,
     )
+
+
+def _learned(
+    tokens: np.ndarray, labels: np.ndarray | None, counts: np.ndarray, in_place: bool
+) -> np.ndarray:
+    """Which tokens are themselves labels that count."""
+    if in_place:
+        return counts
+    learned = np.zeros(len(tokens), np.bool_)
+    learned[1:] = counts[:-1]
+    if labels is not None:  # a label that is not the next token is no text that is shown
+        learned[1:] &= np.asarray(labels)[:-1] == tokens[1:]
+    return learned
 
 
 def _segments(item: Sample, field: str, tokens: np.ndarray, parts: list[PlacedPart]) -> np.ndarray:

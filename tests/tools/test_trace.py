@@ -60,7 +60,7 @@ def test_a_view_of_several_samples(files, capsys, monkeypatch):
     assert "\x1b" not in out
     assert all(len(line) <= 70 for line in out.splitlines())
     text = ByteTokenizer().decode(train(flags(files))[3]["tokens"].tolist())
-    assert text.strip()[:6] in out
+    assert text.strip()[:6] in out.replace("⟦", "").replace("⟧", "")
 
 
 def test_a_view_for_scripts(files, capsys):
@@ -74,12 +74,16 @@ def test_a_view_for_scripts(files, capsys):
 
 def test_a_view_behind_a_skip_list(files, capsys):
     given = flags(files)
-    assert coredata("view", given, "--sample", 1, "--skip-samples", "0, 2-4", "--json") == 0
+    assert coredata("view", given, "--sample", 5, "--skip-samples", "0, 2-4", "--json") == 0
     data = json.loads(capsys.readouterr().out)
+    assert (data["samples"][0]["sample"], data["samples"][0]["kept_number"]) == (5, 1)
     assert data["samples"][0]["rows"][0]["tokens"] == train(given)[5]["tokens"].tolist()
     (files / "skip.txt").write_text("# a spike\n0\n2-4\n")
-    assert coredata("view", given, "--sample", 1, "--skip-samples", files / "skip.txt") == 0
-    capsys.readouterr()
+    assert coredata("view", given, "--sample", 5, 3, "--skip-samples", files / "skip.txt") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "sample 5 of 33 (number 1 of the 29 kept), a blend of 2; this one is of GPT" in out
+    assert "sample 3 of 33, a blend" in out
+    assert "it is on the skip list: training passes it over" in out
     assert coredata("view", given, "--sample", 1, "--skip-samples", "4-2") == 2
     assert "--skip-samples: skip list, line 1: '4-2' is neither" in capsys.readouterr().err
     assert coredata("view", given, "--sample", 1, "--skip-samples", "900") == 2
@@ -102,6 +106,8 @@ def test_samples_and_splits_that_there_are_not(files, capsys):
     count = len(train(given))
     assert coredata("view", given, "--sample", count) == 2
     assert f"sample {count} was asked of {count} samples; they are" in capsys.readouterr().err
+    assert coredata("view", given, "--sample", 10**20) == 2
+    assert f"sample {10**20} was asked of {count} samples; they are" in capsys.readouterr().err
     assert coredata("view", given, "--sample", 0, "--which", "test") == 2
     assert "--which test: the flags give no test split, only train" in capsys.readouterr().err
 

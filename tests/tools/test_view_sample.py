@@ -34,7 +34,7 @@ from coredata.testing.golden_masked import (
     write_golden_corpus,
 )
 from coredata.text import ByteConversationTokenizer, ByteTokenizer, demo_tokenizer
-from coredata.tools.view_cells import text_width
+from coredata.tools.view_cells import escaped, text_width
 from coredata.tools.view_page import (
     sample_data,
     sample_page,
@@ -94,7 +94,8 @@ def test_a_gpt_sample(prefix):
     text = page(view)
     for placed in view.parts:
         assert f"document {placed.part.document}, tokens {placed.part.offset}–" in text
-    assert "tokens: 48 tokens; loss at 48 places" in text
+    flat = " ".join(text.split())
+    assert "tokens: 48 tokens; loss at 48 places, 1 of them for a label that is not in the" in flat
     assert "‹<|endoftext|>›" in text
 
 
@@ -108,12 +109,26 @@ def test_every_position_of_the_text_is_told(prefix):
     assert len({int(row.positions[placed.begin]) for placed in view.parts}) == 1
 
 
-def test_masked_text_is_marked_without_colours_and_dim_with(prefix):
-    view = view_sample(build(prefix, eod_mask_loss=True), 1, TOKENIZER)
-    assert "⟦‹<|endoftext|>›⟧" in page(view)
+def test_text_that_is_not_learned_is_marked_without_colours_and_dim_with(prefix):
+    dataset = build(prefix, eod_mask_loss=True)
+    view = view_sample(dataset, 1, TOKENIZER)
+    (row,) = view.rows
+    item = dataset[1]
+    marked = page(view)
+    # Nothing predicts the first token, and the end of a document predicts with no loss.
+    after = [0, *(int(place) + 1 for place in np.flatnonzero(item["loss_mask"][:-1] == 0))]
+    assert np.flatnonzero(~row.learned).tolist() == after
+    assert len(after) > 1
+    for place in after:
+        (unit,) = [unit for unit in row.units if unit.begin <= place < unit.end]
+        assert f"⟦{''.join(map(escaped, unit.text))}⟧" in marked
+    assert "⟦‹<|endoftext|>›⟧" not in marked
     coloured = page(view, colours=True)
     assert "⟦" not in coloured
-    assert "\x1b[2m\x1b[35m‹<|endoftext|>›\x1b[0m" in coloured
+    assert f"│ {''.join(map(escaped, row.units[0].text))}\x1b[0m" in coloured  # as the margin
+    assert json.loads(json.dumps(sample_data(view)))["rows"][0]["learned"] == [
+        int(place not in after) for place in range(48)
+    ]
 
 
 def test_control_characters_never_reach_the_terminal(prefix):
@@ -157,10 +172,12 @@ def test_no_line_is_wider_than_the_terminal(prefix, width):
 
 def test_a_blend_and_a_skip_list(prefix):
     blend = build(prefix, blend=([prefix, prefix], [1, 2]))
-    view = view_sample(WithoutSamples(blend, [0, 1]), 0, TOKENIZER)
+    view = view_sample(WithoutSamples(blend, [0, 1]), 2, TOKENIZER)
     assert view.rows[0].tokens.tolist() == blend[2]["tokens"].tolist()
     assert {placed.part.dataset for placed in view.parts} == {int(blend[2]["dataset_id"])}
-    assert (view.sample, view.samples, view.dataset) == (0, len(blend) - 2, "GPTDataset")
+    assert (view.sample, view.samples, view.dataset) == (2, len(blend), "GPTDataset")
+    assert (view.kept_number, view.kept_samples, view.blend) == (0, len(blend) - 2, 2)
+    assert "a blend of 2" in page(view)
     assert "of dataset" in page(view)
 
 
@@ -228,13 +245,14 @@ def test_conversations():
     text = page(view)
     assert "from chats.jsonl: document 1" in text
     assert "Answer 1." in text.replace("⟧", "").replace("⟦", "")
-    unmasked = "".join(
+    learned = "".join(
         unit.text
         for unit in view.rows[0].units
-        if view.rows[0].loss[unit.begin] and not unit.special
+        if view.rows[0].learned[unit.begin] and not unit.special
     )
-    assert "nswer 1." in unmasked
-    assert "Question" not in unmasked
+    assert learned.startswith("Answer 1.")
+    assert "Question" not in learned
+    assert "⟧Answer 1." in text
 
 
 def test_samples_of_their_own_length():
