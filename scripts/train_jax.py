@@ -18,20 +18,25 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-import orbax.checkpoint as ocp
-from coredata_jax import JaxRanks, ShardedBatches, check_same_plan
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+try:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    import orbax.checkpoint as ocp
+    from coredata_jax import JaxRanks, ShardedBatches, check_same_plan
+    from jax.sharding import Mesh, NamedSharding
+    from jax.sharding import PartitionSpec as P
 
-from coredata import add_data_arguments, datasets_from_args
-from coredata.datasets.ranks import Ranks, build_in_turn
-from coredata.preprocess import preprocess
-from coredata.storage import atomic_write
-from coredata.text import Tokenizer, demo_tokenizer
-from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
+    from coredata import add_data_arguments, datasets_from_args
+    from coredata.datasets.ranks import Ranks, build_in_turn
+    from coredata.preprocess import preprocess
+    from coredata.storage import atomic_write
+    from coredata.text import Tokenizer, demo_tokenizer
+    from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
+except ModuleNotFoundError as missing:
+    raise SystemExit(
+        f"train_jax.py: {missing}. Install: pip install 'coredata[jax]' orbax-checkpoint"
+    ) from None
 
 TEXT_BYTES = 400_000
 SHARES = {"code": 0.7, "prose": 0.3}
@@ -146,9 +151,7 @@ def first_state(vocab_size: int, sequence_length: int) -> Tree:
 def train(args: argparse.Namespace) -> None:
     """All steps from the last checkpoint on."""
     ranks = JaxRanks.from_distributed()
-    mesh = Mesh(
-        np.array(jax.devices()).reshape([int(n) for n in args.mesh.split(",")]), ("data", "model")
-    )
+    mesh = Mesh(np.array(jax.devices()).reshape(args.mesh), ("data", "model"))
     tokenizer = choose_data(args, ranks)
     sizes = [args.train_iters * args.global_batch_size, 0, 0]
     dataset, _, _ = datasets_from_args(args, sizes=sizes, tokenizer=tokenizer, ranks=ranks)
@@ -193,11 +196,27 @@ def train(args: argparse.Namespace) -> None:
         print(f"waited for data {waited / (time.perf_counter() - begun):.1%} of the time")
 
 
+def mesh_sizes(text: str) -> tuple[int, int]:
+    """The sizes of the axes data and model in text such as "4,2".
+
+    Raises:
+        argparse.ArgumentTypeError: it is no such text.
+    """
+    sizes = text.split(",")
+    if len(sizes) != 2 or not all(size.strip().isdecimal() and int(size) for size in sizes):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: need two sizes with a comma between them, of data and model, such as 1,1"
+        )
+    return int(sizes[0]), int(sizes[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--directory", required=True, help="data, index cache and checkpoints")
     parser.add_argument("--name", default="run", help="directory of the checkpoints")
-    parser.add_argument("--mesh", required=True, help="sizes of the axes data and model: 4,2")
+    parser.add_argument(
+        "--mesh", required=True, type=mesh_sizes, help="sizes of the axes data and model: 4,2"
+    )
     add_data_arguments(parser)
     parser.add_argument("--steps", type=int, dest="train_iters", help="as --train-iters (60)")
     parser.set_defaults(train_iters=60, seq_length=128, global_batch_size=16)

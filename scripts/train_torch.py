@@ -21,23 +21,27 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch.distributed as dist
-from coredata_torch import (
-    LoaderConfig,
-    PretrainingDataLoader,
-    build_train_valid_test_data_iterators,
-    torch_ranks,
-)
-from torch import Tensor, nn
-from torch.nn import functional
+try:
+    import torch
+    import torch.distributed as dist
+    from coredata_torch import (
+        LoaderConfig,
+        PretrainingDataLoader,
+        build_train_valid_test_data_iterators,
+        torch_ranks,
+    )
+    from torch import Tensor, nn
+    from torch.nn import functional
 
-from coredata import add_data_arguments, datasets_from_args
-from coredata.datasets.ranks import Ranks, SingleProcess, build_in_turn
-from coredata.preprocess import preprocess
-from coredata.storage import atomic_write
-from coredata.text import Tokenizer, demo_tokenizer
-from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
+    from coredata import add_data_arguments, datasets_from_args
+    from coredata.datasets.ranks import Ranks, SingleProcess, build_in_turn
+    from coredata.preprocess import preprocess
+    from coredata.storage import atomic_write
+    from coredata.text import Tokenizer, demo_tokenizer
+    from coredata.tools.data_words import in_flags
+    from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"train_torch.py: {missing}. Install: pip install 'coredata[torch]'") from None
 
 TEXT_BYTES = 600_000
 SHARES = {"code": 0.7, "prose": 0.3}
@@ -229,6 +233,16 @@ def take_step(
     return (sums[0] / sums[1]).item(), world.digest(micro_batches)
 
 
+def run(args: argparse.Namespace, world: World) -> None:
+    """Train; what a user can mend ends it with one line."""
+    try:
+        train(args, world)
+    except (ValueError, OSError, LookupError, ImportError) as error:
+        if os.environ.get("COREDATA_TRACEBACK"):
+            raise
+        raise SystemExit(f"train_torch.py: {in_flags(str(error))}") from None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--directory", required=True, help="data, index cache and checkpoint")
@@ -245,10 +259,10 @@ def main() -> None:
         if getattr(args, name) is not None:
             parser.error(f"--{name.replace('_', '-')}: this trainer takes --steps and one size")
     if "RANK" not in os.environ:
-        train(args, World(SingleProcess()))
+        run(args, World(SingleProcess()))
         return
     dist.init_process_group("gloo")
-    train(args, World(torch_ranks()))
+    run(args, World(torch_ranks()))
     dist.barrier()
     dist.destroy_process_group()
 

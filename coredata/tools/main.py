@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from coredata import __version__
+from coredata.tools.data_words import in_flags
 from coredata.tools.output import EXIT_CODES, INTERRUPTED, USAGE, say
 from coredata.tools.unknown_flags import FLAG, unknown_flags
 
@@ -74,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("COREDATA_TRACEBACK"):
             raise
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        say(args.command, str(text))
+        say(args.command, in_flags(str(text)))
         return USAGE
     except MemoryError as error:
         if os.environ.get("COREDATA_TRACEBACK"):

@@ -1,0 +1,52 @@
+"""Errors of the library in the words of the command line: flags where it names arguments."""
+
+import re
+
+_WORDS = (
+    (r"max_errors=100 \(--max-errors 100\)", "--max-errors 100"),
+    (r"pass widen=True\b", "give --widen"),
+    (r"\(skip_bad_rows=True\)", "(--skip-bad-rows)"),
+    (r" Give one, such as template=ChatTemplate\(text\), or a \.jinja file\.", ""),
+    (
+        r"give the one that read_chat_template\(directory\) finds, or ChatTemplate\(text\)",
+        "give --chat-template PATH",
+    ),
+    (r"; make one's own with PromptFormat\(name, counts, template\)", ""),
+    (r"e\.g\. fim_extra_tokens=\{.*?\}", "with --fim-prefix-token TOKEN and its like"),
+    (
+        r"set path_to_cache to another directory, or to None to build indices in memory",
+        "give another --data-cache-path, or none to build indices in memory",
+    ),
+    (
+        r"Set path_to_cache to a directory, which need not exist yet, or to None to build indices "
+        r"in memory",
+        "Give a directory as --data-cache-path, which need not exist yet, or none to build indices "
+        "in memory",
+    ),
+    (
+        r"A script that calls preprocess with several workers .*?; or use workers=1",
+        "Use --workers 1",
+    ),
+    (r"\b(workers|max_errors|batch_bytes|log_interval)=(-?\d+)", r"--\1 \2"),
+    (r"\bshard_bytes=(-?\d+)", r"--shard-size: \1 bytes"),
+    (
+        r"a tokenizer\.json as model, GPT-2's vocab_file and merge_file, or a type",
+        "--tokenizer-model tokenizer.json, GPT-2's --vocab-file and --merge-file, or a "
+        "--tokenizer-type",
+    ),
+    (r"error_report='bad\.jsonl' \(--error-report bad\.jsonl\)", "--error-report bad.jsonl"),
+    (r"\(json_keys, --json-keys\)", "(--json-keys)"),
+    (r"\bjson_keys (is empty|names)", r"--json-keys \1"),
+)
+"""What the library says, as a pattern, and what the command line says instead."""
+
+
+def in_flags(text: str) -> str:
+    """The text with flags in the place of arguments of Python functions."""
+    for pattern, words in _WORDS:
+        text = re.sub(pattern, words, text)
+    return re.sub(r"--(?:max_errors|batch_bytes|log_interval)", _dashed, text)
+
+
+def _dashed(flag: re.Match[str]) -> str:
+    return flag.group().replace("_", "-")
