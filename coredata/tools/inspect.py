@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         ValueError: flags that make no sense, damaged files.
+        IndexError: a sample to be skipped that does not exist.
         FileNotFoundError: nothing at a path.
     """
     from coredata.tools.inspect_page import InspectPage
@@ -46,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.scan_tokens is not None and args.scan_tokens < 1:
         raise ValueError(f"--scan-tokens {args.scan_tokens}: need at least 1, such as 1000000")
+    if args.paths and args.skip_samples is not None:
+        raise ValueError("--skip-samples is of a run's samples: give its data flags, without paths")
     page = None if args.json else InspectPage(sys.stdout)
     if args.paths:
         with progress(lambda: "looking"):
@@ -53,10 +56,12 @@ def run(args: argparse.Namespace) -> int:
     else:
         from coredata.tools.inspect_data import run_facts
         from coredata.tools.opened_data import open_data
+        from coredata.tools.skip_samples import read_skip_list
 
+        skip = read_skip_list(args.skip_samples)
         with progress(lambda: "opening datasets"):
             data = open_data(args)
-            facts = run_facts(data)
+            facts = run_facts(data, skip)
         for note in data.notes:
             say("inspect", note)
         if page is not None:

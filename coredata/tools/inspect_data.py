@@ -1,10 +1,20 @@
 """What a run reads: shares, epochs and repeats of every source, and the memory of its indices."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from coredata.datasets import BlendedDataset, GPTDataset, Report, usage_report
+import numpy as np
+
+from coredata.datasets import (
+    BlendedDataset,
+    GPTDataset,
+    Report,
+    SplitReport,
+    WithoutSamples,
+    usage_report,
+)
 from coredata.datasets.masked import MaskedWordPieceDataset
+from coredata.sampling import SkipList
 from coredata.tools.opened_data import SPLITS, OpenedData
 
 
@@ -49,14 +59,49 @@ class RunFacts:
         }
 
 
-def run_facts(data: OpenedData) -> RunFacts:
-    """Account for the datasets of a run."""
+def run_facts(data: OpenedData, skip: SkipList | None = None) -> RunFacts:
+    """Account for the datasets of a run, of training without the samples on a skip list.
+
+    Raises:
+        IndexError: a sample to be skipped that does not exist.
+    """
     memory = []
     for name, split in zip(SPLITS, data.datasets, strict=True):
         for dataset in split if isinstance(split, list) else [split]:
             if dataset is not None:
                 memory.extend(_memory(name, dataset))
-    return RunFacts(usage_report(data.datasets), tuple(memory))
+    report = usage_report(data.datasets)
+    train = data.datasets[0]
+    if skip is not None and skip.ranges and train is not None:
+        kept = _kept(report.splits[0], WithoutSamples(train, skip))
+        report = Report((kept, *report.splits[1:]))
+    return RunFacts(report, tuple(memory))
+
+
+def _kept(split: SplitReport, dataset: WithoutSamples) -> SplitReport:
+    """What is said of a split, without the samples that are skipped."""
+    ranges = [np.arange(begin, end, dtype=np.int64) for begin, end in dataset.skip.ranges]
+    skipped = np.concatenate(ranges)
+    inner = dataset.dataset
+    numbers = (
+        inner.blend.lookup(skipped)[0]
+        if isinstance(inner, BlendedDataset)
+        else np.zeros(skipped.size, np.int64)
+    )
+    counts = np.bincount(numbers, minlength=len(split.datasets)).tolist()
+    parts = []
+    for part, count in zip(split.datasets, counts, strict=True):
+        drawn = part.drawn - count
+        parts.append(
+            replace(
+                part,
+                drawn=drawn,
+                achieved_share=drawn / max(len(dataset), 1),
+                epochs=None if part.epochs is None else part.epochs * drawn / max(part.drawn, 1),
+                most_repeats=part.most_repeats if drawn or part.most_repeats is None else 0,
+            )
+        )
+    return SplitReport(split.name, len(dataset), tuple(parts))
 
 
 def _memory(split: str, dataset: Any) -> list[IndexMemory]:

@@ -34,8 +34,8 @@ class InspectPage:
         self._line(shorten_left(facts.prefix, self._room), _BOLD)
         modes = ", with modes" if facts.modes else ""
         self._line(
-            f"  {facts.documents:,} documents, {facts.sequences:,} sequences, "
-            f"{facts.tokens:,} tokens of {facts.dtype}{modes}"
+            f"  {_count(facts.documents, 'document')}, {_count(facts.sequences, 'sequence')}, "
+            f"{_count(facts.tokens, 'token')} of {facts.dtype}{modes}"
         )
         self._line(f"  {size_text(facts.bin_bytes)} .bin, {size_text(facts.idx_bytes)} .idx")
         if facts.lengths is not None:
@@ -65,7 +65,9 @@ class InspectPage:
     def caches(self, directory: str, found: Sequence[CacheFiles]) -> None:
         """The caches in a directory."""
         total = sum(files.size for files in found)
-        self._line(f"{shorten_left(directory, self._room - 40)}: {len(found)} caches", _BOLD)
+        self._line(
+            f"{shorten_left(directory, self._room - 40)}: {_count(len(found), 'cache')}", _BOLD
+        )
         self._line(f"  {size_text(total)} in all")
         for files in found:
             try:
@@ -133,6 +135,10 @@ def cache_facts(files: CacheFiles) -> dict[str, Any]:
     for part in description.get("datasets", []):
         facts.setdefault("datasets", []).append(part.get("dataset_path"))
     return facts
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _bucket(low: int, high: int) -> str:

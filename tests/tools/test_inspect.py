@@ -127,6 +127,36 @@ def test_what_a_run_reads(files, capsys, monkeypatch):
     assert all(len(line) <= 120 for line in out.splitlines())
 
 
+def test_a_run_without_the_samples_of_a_skip_list(files, capsys):
+    (before,) = found(capsys, *flags(files))
+    (after,) = found(capsys, *flags(files, "--skip-samples", "0-7,20"))
+    train, whole = after["splits"][0], before["splits"][0]
+    assert train["samples"] == whole["samples"] - 9
+    assert sum(part["drawn"] for part in train["datasets"]) == train["samples"]
+    assert sum(part["achieved_share"] for part in train["datasets"]) == pytest.approx(1)
+    for part, old in zip(train["datasets"], whole["datasets"], strict=True):
+        assert part["epochs"] == pytest.approx(old["epochs"] * part["drawn"] / old["drawn"])
+    assert after["splits"][1:] == before["splits"][1:]
+    (single,) = found(capsys, "--data-path", files / "prose", *RUN.split(), "--skip-samples", "3,5")
+    assert single["splits"][0]["datasets"][0]["drawn"] == single["splits"][0]["samples"]
+    for text, message in [
+        ("rubbish", "--skip-samples: skip list, line 1: 'rubbish' is neither"),
+        ("9000", "skip: sample 9000 is to be skipped, but the dataset has"),
+    ]:
+        assert coredata_inspect(*flags(files, "--skip-samples", text)) == 2
+        assert message in capsys.readouterr().err
+    assert coredata_inspect(files / "code", "--skip-samples", "1") == 2
+    assert "--skip-samples is of a run's samples" in capsys.readouterr().err
+
+
+def test_one_is_not_written_as_several(tmp_path, capsys):
+    with IndexedDatasetBuilder(str(tmp_path / "one"), np.uint16) as builder:
+        builder.add_document([7], [1])
+        builder.finalize()
+    assert coredata_inspect(tmp_path / "one") == 0
+    assert "  1 document, 1 sequence, 1 token of uint16" in capsys.readouterr().out
+
+
 def test_paths_are_whole_where_nothing_limits_the_lines(files, capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     assert coredata_inspect(*flags(files)) == 0
