@@ -27,6 +27,20 @@ def check_keys(keys: Sequence[str]) -> None:
             )
 
 
+def check_writable(output_prefix: str) -> None:
+    """Web servers take no files.
+
+    Raises:
+        PreprocessError: the output is to go to one.
+    """
+    scheme = output_prefix.partition("://")[0].lower()
+    if output_prefix.lower().startswith(("http://", "https://")):
+        raise PreprocessError(
+            f"{output_prefix}: {scheme}:// cannot be written; give a local path, or a URL of a "
+            "store, such as s3://bucket/prefix"
+        )
+
+
 def check_least(name: str, value: int | None, least: int) -> None:
     """A number that, if given, has a least value.
 

@@ -8,7 +8,13 @@ from typing import Any
 
 from coredata.formats import best_dtype, merge
 from coredata.preprocess.board import Board
-from coredata.preprocess.checks import check_keys, check_least, check_reach, check_report
+from coredata.preprocess.checks import (
+    check_keys,
+    check_least,
+    check_reach,
+    check_report,
+    check_writable,
+)
 from coredata.preprocess.encoder import choose_encoder
 from coredata.preprocess.errors import PreprocessError
 from coredata.preprocess.execution import execute
@@ -100,6 +106,7 @@ def preprocess(
     begun = time.monotonic()
     keys = tuple(json_keys)
     check_keys(keys)
+    check_writable(output_prefix)
     check_least("workers", workers, 1)
     check_least("max_errors", max_errors, 0)
     check_least("batch_bytes", batch_bytes, 1)

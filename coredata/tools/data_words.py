@@ -3,6 +3,10 @@
 import re
 
 _WORDS = (
+    (
+        r"Open with block_size=0 for a streaming file interface\.?",
+        "Download the file first, and give its local path.",
+    ),
     (r"max_errors=100 \(--max-errors 100\)", "--max-errors 100"),
     (r"pass widen=True\b", "give --widen"),
     (r"\(skip_bad_rows=True\)", "(--skip-bad-rows)"),

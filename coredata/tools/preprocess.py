@@ -1,8 +1,18 @@
 """`coredata preprocess`: text to token files."""
 
 import argparse
+import contextlib
 import dataclasses
+import os
+import re
+import shutil
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coredata.preprocess import PreprocessReport, SentenceSplitter
+    from coredata.text import Tokenizer
 
 HELP = "tokenise JSON lines or parquet files into .bin/.idx files"
 
@@ -130,7 +140,7 @@ def _add_running_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what the flags say; print the report on standard output."""
-    from coredata.preprocess import SentenceSplitter, preprocess
+    from coredata.preprocess import SentenceSplitter
     from coredata.text import load_tokenizer
     from coredata.tools.output import print_json
 
@@ -149,7 +159,58 @@ def run(args: argparse.Namespace) -> int:
         eod=args.eod,
         vocab_size=args.vocab_size,
     )
-    report = preprocess(
+    check_directory(args.output_prefix)
+    with _telling_what_is_left(f"{args.output_prefix}.parts"):
+        report = _preprocess(args, tokenizer, splitter)
+    if args.json:
+        print_json(dataclasses.asdict(report))
+    else:
+        print(report.summary())
+    return 0
+
+
+@contextlib.contextmanager
+def _telling_what_is_left(parts: str) -> Iterator[None]:
+    """On a failure, name the directory of finished work; delete it if nothing is finished."""
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        if done or not os.path.isdir(parts):
+            pass
+        elif not any(re.fullmatch(r"[0-9]+\.json", name) for name in os.listdir(parts)):
+            shutil.rmtree(parts)
+        else:
+            _say(
+                f"{parts} keeps what is finished: the same command goes on from there. Remove it "
+                "if you give up"
+            )
+
+
+def check_directory(prefix: str) -> None:
+    """Refuse output into a local directory that does not exist, which is a likely slip.
+
+    Raises:
+        FileNotFoundError: the text names the directory.
+    """
+    from coredata.storage import local_path
+
+    local = local_path(prefix)
+    directory = "" if local is None else os.path.dirname(local)
+    if directory and not os.path.isdir(directory):
+        raise FileNotFoundError(
+            f"--output-prefix {prefix}: there is no directory {directory}; create it first: "
+            f"mkdir -p {directory}"
+        )
+
+
+def _preprocess(
+    args: argparse.Namespace, tokenizer: "Tokenizer", splitter: "SentenceSplitter | None"
+) -> "PreprocessReport":
+    from coredata.preprocess import preprocess
+
+    return preprocess(
         args.input,
         args.output_prefix,
         tokenizer,
@@ -164,11 +225,6 @@ def run(args: argparse.Namespace) -> int:
         progress=sys.stderr,
         log_interval=args.log_interval,
     )
-    if args.json:
-        print_json(dataclasses.asdict(report))
-    else:
-        print(report.summary())
-    return 0
 
 
 def _say(text: str) -> None:

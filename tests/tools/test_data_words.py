@@ -59,6 +59,10 @@ def test_merge_of_several_dtypes(write_pair, tmp_path, capsys):
             "or set path_to_cache to another directory, or to None to build indices in memory",
             "or give another --data-cache-path, or none to build indices in memory",
         ),
+        (
+            "is supported. Open with block_size=0 for a streaming file interface.",
+            "is supported. Download the file first, and give its local path.",
+        ),
         ("max_errors=100 (--max-errors 100) allows", "--max-errors 100 allows"),
     ],
 )

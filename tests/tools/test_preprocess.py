@@ -122,3 +122,35 @@ def test_json(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["keys"]["text"]["tokens"] == 5
     assert told["rows"]["lines"] == 1
+
+
+def test_failures_name_what_is_left(tmp_path, capsys):
+    kind = ["--tokenizer-type", "ByteTokenizer"]
+    (tmp_path / "bad.jsonl").write_text("no JSON\n")
+    (tmp_path / "good.jsonl").write_text('{"text": "a"}\n')
+    out = str(tmp_path / "out")
+    good, bad = str(tmp_path / "good.jsonl"), str(tmp_path / "bad.jsonl")
+    assert main(["preprocess", "--input", bad, "--output-prefix", out, *kind]) == 2
+    assert ".parts" not in capsys.readouterr().err
+    assert not (tmp_path / "out.parts").exists()
+    assert main(["preprocess", "--input", good, bad, "--output-prefix", out, *kind]) == 2
+    told = capsys.readouterr().err
+    assert f"{out}.parts keeps what is finished: the same command goes on from there" in told
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        ("http://127.0.0.1:9/x", "http:// cannot be written; give a local path"),
+        ("nowhere/x", "there is no directory nowhere; create it first: mkdir -p nowhere"),
+    ],
+)
+def test_places_that_cannot_be_written(prefix, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.jsonl").write_text('{"text": "a"}\n')
+    words = ["--input", "x.jsonl", "--output-prefix", prefix, "--tokenizer-type", "ByteTokenizer"]
+    assert main(["preprocess", *words]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "nowhere").exists()
