@@ -176,7 +176,8 @@ def _place(leaf: Any, item: Sample, parts: list[TracePart]) -> tuple[list[Placed
     if place > size:
         notes.append("the extra token, label of the last place, is not shown among the tokens")
     if place < size:
-        notes.append(f"{size - place} places at the end are padding")
+        several = "1 place" if size - place == 1 else f"{size - place} places"
+        notes.append(f"padding: {several} at the end")
     return placed, notes
 
 
