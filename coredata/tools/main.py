@@ -6,11 +6,13 @@ importing.
 """
 
 import argparse
+import difflib
 import os
 import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from coredata import __version__
 from coredata.tools.data_words import in_flags
@@ -37,9 +39,20 @@ Set COREDATA_TRACEBACK=1 for tracebacks.
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """Prints an error alone, without the usage, which is long."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with one line."""
+        wrong = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
+        near = difflib.get_close_matches(wrong.group(1), COMMANDS, n=1) if wrong else []
+        hint = f"; did you mean {near[0]}?" if near else ""
+        self.exit(USAGE, f"{self.prog}: {message}{hint} (see {self.prog} --help)\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="coredata",
         description="Training data for language models, in Megatron's format and sample order.",
         epilog=_EPILOG,
@@ -92,8 +105,8 @@ def _passed_over(args: argparse.Namespace, rest: Sequence[str]) -> bool:
     if getattr(args, "ignore_unknown_flags", False):
         say(args.command, unknown.note())
         return True
-    args.parser.print_usage(sys.stderr)
-    say(args.command, unknown.refusal(tolerable=FLAG in help_text))
+    refusal = unknown.refusal(tolerable=FLAG in help_text)
+    say(args.command, f"{refusal}. See coredata {args.command} --help")
     return False
 
 

@@ -84,8 +84,10 @@ def test_an_unknown_flag(command, capsys):
     command(lambda args: 0)
     assert main(["merge", "--dat-path", "x"]) == 2
     told = capsys.readouterr().err
-    assert "usage: coredata merge" in told
-    assert told.endswith("coredata merge: unknown: --dat-path x (did you mean --data-path?)\n")
+    assert told == (
+        "coredata merge: unknown: --dat-path x (did you mean --data-path?). See coredata merge "
+        "--help\n"
+    )
 
 
 def test_a_pasted_script_is_tolerated_on_demand_only(command, capsys):
@@ -95,7 +97,7 @@ def test_a_pasted_script_is_tolerated_on_demand_only(command, capsys):
     told = capsys.readouterr().err
     assert told.endswith(
         "unknown: --bf16, --lr 3e-4. To paste a training script's flags, add "
-        "--ignore-unknown-flags\n"
+        "--ignore-unknown-flags. See coredata merge --help\n"
     )
     assert main([*pasted, "--ignore-unknown-flags"]) == 0
     assert capsys.readouterr().err == (
@@ -113,3 +115,15 @@ def test_what_looks_like_a_misspelt_flag_is_said():
     )
     assert unknown_flags(["--save-interval", "5"], ["--eval-interval"]).doubts == ()
     assert unknown_flags(["word"], ["--seed"]).refusal(tolerable=False) == "unknown: word"
+
+
+def test_errors_of_parsing_are_one_line(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["preproces"])
+    told = capsys.readouterr().err
+    assert told.endswith("; did you mean preprocess? (see coredata --help)\n")
+    with pytest.raises(SystemExit, match="2"):
+        main(["prepare-cache", "--seq-length", "x"])
+    told += capsys.readouterr().err
+    assert told.count("\n") == 2
+    assert told.endswith("invalid int value: 'x' (see coredata prepare-cache --help)\n")
