@@ -1,10 +1,11 @@
-"""The one way a kernel is compiled: lazily, cached on disk, without the GIL."""
+"""The one way kernels are compiled: lazily, cached on disk, without the GIL."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.extending import register_jitable
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,3 +24,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         return numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(plain)
     except RuntimeError:  # Numba found no directory that it may write to
         return numba.njit(nogil=True, no_cfunc_wrapper=True)(plain)
+
+
+def part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let kernels call `function`, which is compiled with each of them.
+
+    It costs less to compile than a kernel: nothing is made for calls from Python, where it is the
+    Python function that it was.
+    """
+    return register_jitable(no_cfunc_wrapper=True)(inspect.unwrap(function))

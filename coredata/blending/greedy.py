@@ -20,7 +20,7 @@ Errors differ between members of a line by whole numbers, which doubles resolve 
 
 import numpy as np
 
-from coredata._kernel import kernel
+from coredata._kernel import kernel, part
 from coredata.blending.lanes import DRAWN, LANES, WEIGHT, draw_some, find_largest, lowest_bit
 from coredata.blending.lines import advance, gather, hand_back, largest
 
@@ -31,13 +31,13 @@ _LOWEST = -1e300
 """Below the error of any line that is not spent."""
 
 
-@kernel
+@part
 def step_of(t):
     """T of sample t."""
     return np.float64(t if t > 1 else 1)
 
 
-@kernel
+@part
 def kth_largest(values, n, k):
     """The k-th largest (k ≥ 1) of the first n values, which are reordered (Hoare's select)."""
     low = np.int64(0)
@@ -65,7 +65,7 @@ def kth_largest(values, n, k):
     return values[wanted]
 
 
-@kernel
+@part
 def thin(lines, names, n, first, last, cut, level, out, out_names, places, scratch):
     """Gather lines for the steps `first` to `last`, as many as `level` says; bound the rest.
 
@@ -210,7 +210,7 @@ def draw(
             t += 1
 
 
-@kernel
+@part
 def _care(names, n, members, steps):
     """Lanes, as bits, that in so many steps may be spent, or whose turn changes at each draw."""
     care = np.int64(0)
@@ -221,7 +221,7 @@ def _care(names, n, members, steps):
     return care
 
 
-@kernel
+@part
 def _untie(names, members, drawn):
     """Of the lanes whose bits are set in `drawn`, the one with the lowest head."""
     winner = lowest_bit(drawn)

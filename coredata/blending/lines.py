@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coredata._kernel import kernel
+from coredata._kernel import part
 from coredata.blending.lanes import (
     DRAWN,
     LANES,
@@ -55,7 +55,7 @@ def make_lines(
     return lines, members, order
 
 
-@kernel
+@part
 def advance(lines, k, own, order):
     """Line k has been drawn: the turn goes to the next of its `own` datasets; it may be spent."""
     own.cursor += 1
@@ -66,14 +66,14 @@ def advance(lines, k, own, order):
     own.head = order[own.begin + own.cursor]
 
 
-@kernel
+@part
 def hand_back(block, names, n, lines):
     """What n lines of a block have drawn, copied to all lines."""
     for k in range(n):
         lines[DRAWN, names[k]] = block[DRAWN, k]
 
 
-@kernel
+@part
 def largest(lines, names, n, members, step):
     """Of n lines, which has the largest error at T = `step`, the lowest head on a tie; the error.
 
@@ -94,7 +94,7 @@ def largest(lines, names, n, members, step):
     return winner, most
 
 
-@kernel
+@part
 def gather(lines, names, n, first, last, cut, room, out, out_names, places):
     """Gather those of n lines whose error at T = `last` is at least `cut`, while there is room.
 

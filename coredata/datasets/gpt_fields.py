@@ -7,7 +7,7 @@ Loops run over slices, whose indices need no test for being negative, so that th
 
 import numpy as np
 
-from coredata._kernel import kernel
+from coredata._kernel import kernel, part
 from coredata.formats.gather import SPANS_FIT, plan_spans
 from coredata.indices.prefetch import prefetch
 
@@ -92,7 +92,7 @@ def fill_fields(
             _count(position_ids[row])
 
 
-@kernel
+@part
 def _fill_both(text, pad, tokens, labels, loss_mask):
     """Text as inputs and, one column earlier, as labels: each token is read once."""
     both = min(text.size, tokens.size)
@@ -107,7 +107,7 @@ def _fill_both(text, pad, tokens, labels, loss_mask):
         loss_mask[i] = np.float32(0) if text[i] == pad else np.float32(1)
 
 
-@kernel
+@part
 def _count(out):
     """0, 1, 2, …"""
     for i in range(out.size):

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from coredata._kernel import kernel
+from coredata._kernel import kernel, part
 from coredata._typing import Int64, Integer
 from coredata.indices.gpt import GPTIndices
 from coredata.indices.order import SampleSpans
@@ -99,7 +99,7 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-@kernel
+@part
 def _span(row, position, sample_index, document_index, sequence_lengths, extra_token):
     """Document, offset and length of one span; a negative document is an error code."""
     document = np.int64(document_index[position])

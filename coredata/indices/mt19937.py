@@ -9,7 +9,7 @@ A state is an array of 625 numbers: the 624 words, and how many of them are used
 
 import numpy as np
 
-from coredata._kernel import kernel
+from coredata._kernel import kernel, part
 from coredata._typing import Integer, UInt32
 from coredata.indices.prefetch import prefetch
 
@@ -69,7 +69,7 @@ def restart(state, seed):
     state[WORDS] = WORDS
 
 
-@kernel
+@part
 def _next_words(state):
     """Replace all 624 words by the next 624. Two loops, each without a remainder: vectorised."""
     for i in range(WORDS - _MIDDLE):
@@ -80,13 +80,13 @@ def _next_words(state):
     state[WORDS] = 0
 
 
-@kernel
+@part
 def _twist(word, following, far):
     mixed = (word & np.uint32(0x80000000)) | (following & np.uint32(0x7FFFFFFF))
     return far ^ (mixed >> np.uint32(1)) ^ ((mixed & np.uint32(1)) * np.uint32(0x9908B0DF))
 
 
-@kernel
+@part
 def _temper(word):
     word ^= word >> np.uint32(11)
     word ^= (word << np.uint32(7)) & np.uint32(0x9D2C5680)

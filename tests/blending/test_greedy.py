@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coredata.blending import build_blending_indices, normalize
-from coredata.blending.greedy import draw, kth_largest, thin
+from coredata._kernel import kernel
+from coredata.blending import build_blending_indices, greedy, normalize
+from coredata.blending import lines as of_lines
+from coredata.blending.greedy import draw
 from coredata.blending.lanes import DRAWN, LANES, WEIGHT, draw_some, lowest_bit, no_lines
-from coredata.blending.lines import MEMBERS, UNLIMITED, gather, largest, make_lines
+from coredata.blending.lines import MEMBERS, UNLIMITED, make_lines
+
+# What only kernels call, in kernels of its own.
+gather, largest, kth_largest, thin = (
+    kernel(part) for part in (of_lines.gather, of_lines.largest, greedy.kth_largest, greedy.thin)
+)
 
 errors = st.lists(st.floats(-5, 5) | st.sampled_from([0.0, 1.0, -np.inf]), min_size=1, max_size=80)
 
