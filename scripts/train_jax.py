@@ -1,7 +1,7 @@
 """Train a small transformer on a mesh data x model.
 
     XLA_FLAGS=--xla_force_host_platform_device_count=8 JAX_PLATFORMS=cpu \\
-        python scripts/train_jax.py --directory /tmp/run --mesh 4,2
+        python scripts/train_jax.py --directory run --mesh 4,2
 
 It reads text that every machine has, or what flags named as in Megatron-LM say, such as
 `--data-path 0.7 code 0.3 prose --tokenizer-model tokenizer.json`.

@@ -1,7 +1,7 @@
 """Train a small transformer, alone or with several processes by torchrun.
 
-    python scripts/train_torch.py --directory /tmp/run
-    torchrun --standalone --nproc-per-node 4 scripts/train_torch.py --directory /tmp/run
+    python scripts/train_torch.py --directory run
+    torchrun --standalone --nproc-per-node 4 scripts/train_torch.py --directory run
 
 It reads text that every machine has, or what flags named as in Megatron-LM say, such as
 `--data-path 0.7 code 0.3 prose --tokenizer-model tokenizer.json`.
