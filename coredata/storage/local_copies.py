@@ -15,7 +15,6 @@ is copied.
 import contextlib
 import dataclasses
 import errno
-import glob
 import hashlib
 import json
 import os
@@ -222,14 +221,19 @@ class _Copy:
 
     def _sweep(self) -> None:
         """Remove what processes that died while they downloaded have left."""
-        for path in glob.glob(f"{glob.escape(self._stem)}.*.tmp"):
-            if path.split(".")[-3] != str(os.getpid()):
-                _unlink(path)
+        for name in self._names("."):
+            if name.endswith(".tmp") and name.split(".")[-3] != str(os.getpid()):
+                _unlink(os.path.join(self._directory, name))
 
     def _remove_versions(self) -> None:
         """Remove copies of other versions; processes that have them mapped keep them."""
-        for path in glob.glob(f"{glob.escape(self._stem)}-*"):
-            _unlink(path)
+        for name in self._names("-"):
+            _unlink(os.path.join(self._directory, name))
+
+    def _names(self, then: str) -> list[str]:
+        """Files of this object, of any version, whose names go on with `then`."""
+        begin = os.path.basename(self._stem) + then
+        return [name for name in os.listdir(self._directory) if name.startswith(begin)]
 
     def _unwritable(self, error: OSError) -> OSError:
         what = f"{self._what.url} ({self._what.facts.size} bytes)"
