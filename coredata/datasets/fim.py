@@ -1,7 +1,7 @@
 """GPT samples, pieces of which are permuted for fill-in-the-middle."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import repeat
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from coredata._typing import Integer
+from coredata._typing import Integer, Shaped
 from coredata.datasets.fim_config import GPTFIMDatasetConfig
 from coredata.datasets.gpt import GPTDataset
 from coredata.datasets.gpt_batch import GatheredText, gather, make_fields
@@ -85,6 +85,10 @@ class GPTFIMDataset(GPTDataset):
             **super().fingerprint(),
             "fim": json.dumps({**options, "randomness": self.config.randomness}, sort_keys=True),
         }
+
+    def _read_mapped(self, indices: Shaped[np.ndarray, " batch"] | Sequence[int]) -> Batch | None:
+        """Never: tokens are permuted before they become fields."""
+        return None
 
     def _fields(self, numbers: SampleNumbers) -> Batch:
         config = self.config

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from coredata._typing import Integer, Shaped
-from coredata.datasets.gpt_batch import read_batch
+from coredata.datasets.gpt_batch import read_batch, read_mapped
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_identity import (
     drops_last_partial_sequence,
@@ -191,7 +191,10 @@ class GPTDataset:
             TypeError: numbers that are not integers.
             ValueError: index arrays and tokens that do not fit together.
         """
-        return self._read(sample_numbers(indices, len(self), self.name))
+        batch = self._read_mapped(indices)
+        if batch is None:
+            batch = self._read(sample_numbers(indices, len(self), self.name))
+        return batch
 
     def prefetch(self, indices: Shaped[np.ndarray, " batch"] | Sequence[int]) -> None:
         """Begin to fetch samples that will be read soon, where that is of use (see `LooksAhead`).
@@ -244,10 +247,17 @@ class GPTDataset:
             batch["loss_mask"][numbers.padding] = 0
         return batch
 
+    def _read_mapped(self, indices: Shaped[np.ndarray, " batch"] | Sequence[int]) -> Batch | None:
+        """A batch in one compiled call, where that can be; see `read_mapped`."""
+        return read_mapped(self.dataset, self.order, indices, self.config, self._special_ids)
+
     def _fields(self, numbers: SampleNumbers) -> Batch:
         """All fields of samples; infilling changes the tokens first."""
-        spans = self.order.spans(numbers.samples)
-        return read_batch(self.dataset, spans, self.config, self._special_ids)
+        batch = self._read_mapped(numbers.samples)
+        if batch is None:
+            spans = self.order.spans(numbers.samples)
+            batch = read_batch(self.dataset, spans, self.config, self._special_ids)
+        return batch
 
     def _plan(self) -> GPTIndexPlan:
         config = self.config

@@ -1,11 +1,12 @@
-"""From spans of tokens to a batch of GPT samples."""
+"""From tokens to a batch of GPT samples: in one compiled call, or gathered first."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from coredata._typing import Int64, Integer
+from coredata._typing import Int64, Integer, Shaped
 from coredata.datasets.batch_memory import Layout, allocate_layout, layout
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_fields import (
@@ -16,12 +17,12 @@ from coredata.datasets.gpt_fields import (
     fill_segment_ids,
     mark_ends,
     place_spans,
-    read_fields,
 )
+from coredata.datasets.gpt_mapped import lengths_of_rows, read_samples
 from coredata.datasets.protocol import Batch, TokenSource
 from coredata.datasets.special_ids import SpecialIds
 from coredata.formats import IndexedDataset
-from coredata.indices import SampleSpans
+from coredata.indices import IndexedOrder, SampleOrder, SampleSpans
 
 
 @dataclass(frozen=True)
@@ -59,39 +60,72 @@ def read_batch(
 ) -> Batch:
     """All fields that `config` asks for, of the samples that are `spans`.
 
-    Tokens that lie in a mapped file are turned into fields where they lie. Others are gathered
-    first.
-
     Raises:
         ValueError: a sample longer than S + 1 tokens (S without extra token), or a span that the
             source lacks.
         IndexError: a sequence that the source lacks.
     """
     extra = int(config.add_extra_token_to_sequence)
-    if isinstance(source, IndexedDataset) and not makes_attention_mask(config):
-        mapped = source.mapped_tokens(config.output_dtype)
-        if mapped is not None and len(spans.sequences):
-            batch = _allocate(len(spans.row_splits) - 1, config)
-            table = read_fields(
-                *mapped,
-                spans.sequences,
-                spans.offsets,
-                spans.lengths,
-                spans.row_splits,
-                extra,
-                ids.pad,
-                _counted(config),
-                batch["tokens"],
-                batch["labels"],
-                batch["loss_mask"],
-                batch["position_ids"],
-            )
-            if len(table):
-                row_lengths, starts = table[: -len(spans.sequences)], table[-len(spans.sequences) :]
-                _mark_ends(batch, mapped[0], starts, spans.lengths, spans.row_splits, config, ids)
-                return _with_boundaries(batch, row_lengths, spans, config)
     dtype = np.dtype(config.output_dtype)
     return make_fields(gather(source, spans, config.sequence_length, extra, dtype), config, ids)
+
+
+def read_mapped(
+    source: TokenSource,
+    order: SampleOrder,
+    indices: Shaped[np.ndarray, " batch"] | Sequence[int],
+    config: GPTDatasetConfig,
+    ids: SpecialIds,
+) -> Batch | None:
+    """The same in one compiled call, for sample numbers of tokens that lie in a mapped file.
+
+    None where that cannot be: other sources, batch padding, dense masks, anything that is wrong.
+    Whoever then reads in steps finds out what it is.
+    """
+    if not (isinstance(source, IndexedDataset) and isinstance(order, IndexedOrder)):
+        return None
+    samples = np.asarray(indices)
+    plain = samples.dtype == np.int64 and samples.ndim == 1 and samples.flags.carray
+    mapped = source.mapped_tokens(config.output_dtype) if plain and samples.size else None
+    if mapped is None or makes_attention_mask(config):
+        return None
+    memory, _, sequence_pointers = mapped
+    batch = _allocate(len(samples), config)
+    count, table = read_samples(
+        samples,
+        *order.arrays,
+        sequence_pointers,
+        memory,
+        int(config.add_extra_token_to_sequence),
+        ids.pad,
+        _counted(config),
+        batch["tokens"],
+        batch["labels"],
+        batch["loss_mask"],
+        batch["position_ids"],
+    )
+    if count < 0:
+        return None
+    if config.eod_mask_loss or not _counted(config) or config.segment_ids:
+        _finish(batch, memory, table, count, config, ids)
+    return batch
+
+
+def _finish(
+    batch: Batch,
+    memory: np.ndarray,
+    table: np.ndarray,
+    count: int,
+    config: GPTDatasetConfig,
+    ids: SpecialIds,
+) -> None:
+    """Fields that follow from ends of documents, with the table of `read_samples`."""
+    rows = len(batch["tokens"]) + 1
+    room = (len(table) - rows) // 3
+    row_splits, starts = table[:rows], table[rows : rows + count]
+    lengths = table[rows + 2 * room : rows + 2 * room + count]
+    _mark_ends(batch, memory, starts, lengths, row_splits, config, ids)
+    _add_boundaries(batch, row_splits, lengths, lengths_of_rows(row_splits, lengths), config)
 
 
 def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialIds) -> Batch:
@@ -116,7 +150,8 @@ def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialId
         batch["position_ids"],
     )
     _mark_ends(batch, memory, starts, row_lengths, row_splits, config, ids)
-    batch = _with_boundaries(batch, row_lengths, gathered.spans, config)
+    spans = gathered.spans
+    _add_boundaries(batch, spans.row_splits, spans.lengths, row_lengths, config)
     if makes_attention_mask(config):
         mask = batch["attention_mask"]
         fill_attention_mask(text, row_lengths, ids.pad, ids.eod, config.reset_attention_mask, mask)
@@ -176,23 +211,26 @@ def _mark_ends(
         )
 
 
-def _with_boundaries(
-    batch: Batch, row_lengths: np.ndarray, spans: SampleSpans, config: GPTDatasetConfig
-) -> Batch:
-    """The batch with the fields that follow from where documents begin, if they are asked for."""
+def _add_boundaries(
+    batch: Batch,
+    row_splits: np.ndarray,
+    lengths: np.ndarray,
+    row_lengths: np.ndarray,
+    config: GPTDatasetConfig,
+) -> None:
+    """Add the fields that follow from where documents begin, if they are asked for."""
     if config.inter_document_masking or config.segment_ids:
         rows, size = len(row_lengths), config.sequence_length
         cu_seqlens = np.empty((rows, size + 1), np.int32)
         max_seqlen = np.empty(rows, np.int32)
         extra = int(config.add_extra_token_to_sequence)
-        fill_boundaries(spans.row_splits, spans.lengths, extra, cu_seqlens, max_seqlen)
+        fill_boundaries(row_splits, lengths, extra, cu_seqlens, max_seqlen)
         if config.inter_document_masking:
             fill_document_positions(cu_seqlens, batch["position_ids"])
             batch["cu_seqlens"] = cu_seqlens
             batch["max_seqlen"] = max_seqlen
         if config.segment_ids:
             fill_segment_ids(cu_seqlens, row_lengths, batch["segment_ids"])
-    return batch
 
 
 def _allocate(rows: int, config: GPTDatasetConfig) -> Batch:

@@ -8,7 +8,6 @@ Loops run over slices, whose indices need no test for being negative, so that th
 import numpy as np
 
 from coredata._kernel import kernel, part
-from coredata.formats.gather import SPANS_FIT, plan_spans
 from coredata.indices.prefetch import prefetch
 
 _BLOCK = 64
@@ -40,8 +39,8 @@ def place_spans(row_splits, lengths, width, extra, out_offsets, row_lengths):
     return np.int64(-1)
 
 
-@kernel
-def fill_fields(
+@part
+def fill(
     memory,
     starts,
     lengths,
@@ -90,6 +89,34 @@ def fill_fields(
         loss_mask[row, max(filled - 1, 0) :] = 0
         if counted:
             _count(position_ids[row])
+
+
+@kernel
+def fill_fields(
+    memory,
+    starts,
+    lengths,
+    row_splits,
+    pad,
+    counted,
+    tokens,
+    labels,
+    loss_mask,
+    position_ids,
+):
+    """`fill`, for calls from Python."""
+    fill(
+        memory,
+        starts,
+        lengths,
+        row_splits,
+        pad,
+        counted,
+        tokens,
+        labels,
+        loss_mask,
+        position_ids,
+    )
 
 
 @part
@@ -159,68 +186,6 @@ def mark_ends(
             position_ids[row, filled + 1 :] = 0
         elif restarted:
             _count(position_ids[row, restart:])
-
-
-@kernel
-def read_fields(
-    memory,
-    sequence_lengths,
-    sequence_pointers,
-    sequences,
-    offsets,
-    lengths,
-    row_splits,
-    extra,
-    pad,
-    counted,
-    tokens,
-    labels,
-    loss_mask,
-    position_ids,
-):
-    """Place and check spans of sequences, then fill the fields: all in one call.
-
-    Returns the tokens of each row and then where in `memory` each span begins, or nothing where
-    something does not fit; whoever reads the spans in steps finds out what. `sequence_pointers`
-    count bytes, `memory` is the whole file.
-    """
-    rows, width = tokens.shape[0], tokens.shape[1] + 1
-    table = np.empty(rows + sequences.size, np.int64)
-    row_lengths, starts = table[:rows], table[rows:]
-    places = np.empty(sequences.size, np.int64)
-    itemsize = np.int64(memory.itemsize)
-    nothing = table[:0]
-    if place_spans(row_splits, lengths, width, extra, places, row_lengths) >= 0:
-        return nothing
-    status, _ = plan_spans(
-        sequence_lengths,
-        sequence_pointers,
-        itemsize,
-        memory.size * itemsize,
-        sequences,
-        offsets,
-        lengths,
-        rows * width,
-        places,
-        starts,
-    )
-    if status != SPANS_FIT:
-        return nothing
-    for span in range(starts.size):
-        starts[span] //= itemsize
-    fill_fields(
-        memory,
-        starts,
-        lengths,
-        row_splits,
-        pad,
-        counted,
-        tokens,
-        labels,
-        loss_mask,
-        position_ids,
-    )
-    return table
 
 
 @kernel

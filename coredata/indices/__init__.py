@@ -11,7 +11,7 @@ from coredata.indices.epochs import (
     plan_epochs,
 )
 from coredata.indices.gpt import GPTIndices, build_gpt_indices, tokens_per_epoch
-from coredata.indices.indexed_order import IndexedOrder
+from coredata.indices.indexed_order import IndexedOrder, find_spans
 from coredata.indices.mt19937 import mt19937_seed, next32, shuffle_in_place
 from coredata.indices.mt19937_64 import mt19937_64_seed, next64, shuffle_rows
 from coredata.indices.order import SampleOrder, SampleSpans
@@ -56,6 +56,7 @@ __all__ = [
     "convert_split_vector_to_split_matrix",
     "document_index_dtype",
     "final_epoch",
+    "find_spans",
     "mt19937_64_seed",
     "mt19937_seed",
     "next32",

@@ -9,6 +9,7 @@ from coredata._kernel import kernel, part
 from coredata._typing import Int64, Integer
 from coredata.indices.gpt import GPTIndices
 from coredata.indices.order import SampleSpans
+from coredata.indices.prefetch import prefetch
 
 _NO_SAMPLE, _NO_ROW, _NO_POSITION, _NO_DOCUMENT, _BAD_OFFSET, _TOO_LONG = range(1, 7)
 
@@ -45,7 +46,7 @@ class IndexedOrder:
         """
         error, at, count, table = _spans(
             samples if samples.flags.carray else samples.copy(),
-            *self._arrays,
+            *self.arrays,
             int(self.add_extra_token),
             self.sequence_length,
         )
@@ -62,7 +63,8 @@ class IndexedOrder:
         )
 
     @cached_property
-    def _arrays(self) -> tuple[np.ndarray, ...]:
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What `find_spans` reads: shuffle, sample and document index, lengths of sequences."""
         return (
             _read_only(self.indices.shuffle_index),
             _read_only(self.indices.sample_index),
@@ -99,23 +101,6 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-@part
-def _span(row, position, sample_index, document_index, sequence_lengths, extra_token):
-    """Document, offset and length of one span; a negative document is an error code."""
-    document = np.int64(document_index[position])
-    if document < 0 or document >= sequence_lengths.size:
-        return np.int64(-_NO_DOCUMENT), np.int64(0), np.int64(0)
-    begin = np.int64(0)
-    end = np.int64(sequence_lengths[document])
-    if position == sample_index[row, 0]:
-        begin = np.int64(sample_index[row, 1])
-    if position == sample_index[row + 1, 0]:
-        end = np.int64(sample_index[row + 1, 1]) + extra_token
-    if begin < 0 or end < begin or end > sequence_lengths[document]:
-        return np.int64(-_BAD_OFFSET), np.int64(0), np.int64(0)
-    return document, begin, end - begin
-
-
 @kernel
 def _spans(
     samples,
@@ -126,67 +111,129 @@ def _spans(
     extra_token,
     sequence_length,
 ):
-    """Check and write the spans of every sample.
+    """`find_spans`, for calls from Python."""
+    return find_spans(
+        samples,
+        shuffle_index,
+        sample_index,
+        document_index,
+        sequence_lengths,
+        sequence_lengths,
+        extra_token,
+        sequence_length,
+    )
 
-    First the rows are checked, and how many spans they may have is found: one for each document,
-    and not more than tokens. Then each document is looked at once.
+
+@part
+def find_spans(
+    samples,
+    shuffle_index,
+    sample_index,
+    document_index,
+    sequence_lengths,
+    sequence_pointers,
+    extra_token,
+    sequence_length,
+):
+    """Check and write the spans of every sample, for kernels that read them too.
+
+    Arrays may be large and mapped, so every step asks for the memory that the next one reads:
+    rows of the sample index, documents, their lengths. `sequence_pointers` are only asked for, on
+    behalf of whoever reads the spans.
 
     Returns an error and its sample, the number of spans, and one array, because each costs time to
     hand over: row splits, then room for sequences, offsets and lengths.
     """
     rows = np.int64(samples.size + 1)
-    error = np.int64(0)
-    at = np.int64(0)
     longest = sequence_length + extra_token
-    room = np.int64(0)
+    error, at, room = _check_rows(samples, shuffle_index, sample_index, document_index, longest)
+    table = np.empty(rows + 3 * room, np.int64)
+    count = np.int64(0)
+    if error == 0:
+        for b in range(samples.size):
+            row = np.int64(shuffle_index[samples[b]])
+            first, last = np.int64(sample_index[row, 0]), np.int64(sample_index[row + 1, 0])
+            for position in range(first, min(last + 1, first + longest)):
+                document = np.int64(document_index[position])
+                prefetch(sequence_lengths, document)
+                prefetch(sequence_pointers, document)
+        error, at, count = _cut(
+            samples,
+            shuffle_index,
+            sample_index,
+            document_index,
+            sequence_lengths,
+            extra_token,
+            longest,
+            table,
+        )
+    return error, at, count, table
+
+
+@part
+def _check_rows(samples, shuffle_index, sample_index, document_index, longest):
+    """An error and its sample, and room for the spans: one a document, not more than tokens."""
     for b in range(samples.size):
         if samples[b] < 0 or samples[b] >= shuffle_index.size:
-            error = np.int64(_NO_SAMPLE)
-        else:
-            row = np.int64(shuffle_index[samples[b]])
-            if row < 0 or row >= sample_index.shape[0] - 1:
-                error = np.int64(_NO_ROW)
-            else:
-                first = np.int64(sample_index[row, 0])
-                last = np.int64(sample_index[row + 1, 0])
-                if first < 0 or last < first or last >= document_index.size:
-                    error = np.int64(_NO_POSITION)
-                else:
-                    room += min(last - first + 1, longest)
-        if error != 0:
-            at = np.int64(b)
-            room = np.int64(0)
-            break
-    table = np.empty(rows + 3 * room, np.int64)
-    row_splits = table[:rows]
+            return np.int64(_NO_SAMPLE), np.int64(b), np.int64(0)
+        row = np.int64(shuffle_index[samples[b]])
+        if row < 0 or row >= sample_index.shape[0] - 1:
+            return np.int64(_NO_ROW), np.int64(b), np.int64(0)
+        prefetch(sample_index, 2 * row)
+    room = np.int64(0)
+    for b in range(samples.size):
+        row = np.int64(shuffle_index[samples[b]])
+        first, last = np.int64(sample_index[row, 0]), np.int64(sample_index[row + 1, 0])
+        if first < 0 or last < first or last >= document_index.size:
+            return np.int64(_NO_POSITION), np.int64(b), np.int64(0)
+        documents = min(last - first + 1, longest)
+        room += documents
+        for position in range(first, first + documents):
+            prefetch(document_index, position)
+    return np.int64(0), np.int64(0), room
+
+
+@part
+def _cut(
+    samples,
+    shuffle_index,
+    sample_index,
+    document_index,
+    sequence_lengths,
+    extra_token,
+    longest,
+    table,
+):
+    """Write the table of `find_spans`; an error and its sample, and the number of spans."""
+    rows = samples.size + 1
+    room = (table.size - rows) // 3
     sequences = table[rows : rows + room]
     offsets = table[rows + room : rows + 2 * room]
     lengths = table[rows + 2 * room :]
-    row_splits[0] = 0
+    table[0] = 0
     span = np.int64(0)
     for b in range(samples.size):
-        if error != 0:
-            break
-        at = np.int64(b)
         tokens = np.int64(0)
         row = np.int64(shuffle_index[samples[b]])
-        first = np.int64(sample_index[row, 0])
-        last = np.int64(sample_index[row + 1, 0])
+        first, last = np.int64(sample_index[row, 0]), np.int64(sample_index[row + 1, 0])
         for position in range(first, last + 1):
-            document, offset, length = _span(
-                row, position, sample_index, document_index, sequence_lengths, extra_token
-            )
-            tokens += length
-            if document < 0:
-                error = -document
-            elif tokens > longest:
-                error = np.int64(_TOO_LONG)
-            if error != 0:
-                break
-            if length > 0:
+            document = np.int64(document_index[position])
+            if document < 0 or document >= sequence_lengths.size:
+                return np.int64(_NO_DOCUMENT), np.int64(b), span
+            available = np.int64(sequence_lengths[document])
+            begin = np.int64(sample_index[row, 1]) if position == first else np.int64(0)
+            end = available
+            if position == last:
+                end = np.int64(sample_index[row + 1, 1]) + extra_token
+            if begin < 0 or end < begin or end > available:
+                return np.int64(_BAD_OFFSET), np.int64(b), span
+            tokens += end - begin
+            if tokens > longest:
+                return np.int64(_TOO_LONG), np.int64(b), span
+            if end > begin:
                 sequences[span] = document
-                offsets[span] = offset
-                lengths[span] = length
+                offsets[span] = begin
+                lengths[span] = end - begin
                 span += 1
-        row_splits[b + 1] = span
-    return error, at, span, table
+        table[b + 1] = span
+    return np.int64(0), np.int64(0), span
