@@ -59,36 +59,44 @@ def fill(
     tokens. What is missing in a row is `pad`. Loss is 0 where the label is `pad`. `pad` becomes 0
     in inputs and labels, so that they can be looked up. Positions are 0 … S-1 if they are to be
     `counted`, and left alone otherwise.
+
+    A row is put together in its narrow dtype first: that costs little, and then all fields are
+    written from their first column on, which keeps wide stores within cache lines.
     """
-    batch = tokens.shape[0]
+    batch, size = tokens.shape
     line = np.int64(max(_CACHE_LINE // memory.itemsize, 1))
     ahead = line * _LINES_AHEAD
+    text = np.empty(size + 1, memory.dtype)
     for row in range(batch):
-        begin, end = row_splits[row], row_splits[row + 1]
         filled = np.int64(0)
-        for span in range(begin, end):
-            text = memory[starts[span] : starts[span] + lengths[span]]
+        for span in range(row_splits[row], row_splits[row + 1]):
             if span + 1 < row_splits[batch]:
                 after = starts[span + 1]
                 for i in range(after, after + min(lengths[span + 1], ahead), line):
                     prefetch(memory, i)
-            if filled == 0 and text.size > 0:
-                tokens[row, 0] = 0 if text[0] == pad else text[0]
-                text = text[1:]
-                filled += 1
-            _fill_both(
-                text,
-                pad,
-                tokens[row, filled:],
-                labels[row, filled - 1 :],
-                loss_mask[row, filled - 1 :],
-            )
-            filled += text.size
-        tokens[row, filled:] = 0
-        labels[row, max(filled - 1, 0) :] = 0
-        loss_mask[row, max(filled - 1, 0) :] = 0
+            source = memory[starts[span] : starts[span] + lengths[span]]
+            target = text[filled : filled + lengths[span]]
+            for i in range(source.size):
+                target[i] = source[i]
+            filled += lengths[span]
+        rest = text[filled:]
+        for i in range(rest.size):
+            rest[i] = 0  # what padding becomes; `pad` need not fit
+        _write_row(text[:size], text[1:], pad, tokens[row], labels[row], loss_mask[row])
+        without_loss = loss_mask[row, max(filled - 1, 0) :]
+        for i in range(without_loss.size):
+            without_loss[i] = 0
         if counted:
             _count(position_ids[row])
+
+
+@part
+def _write_row(inputs, targets, pad, tokens, labels, loss_mask):
+    """All columns of a row. A loop for each field would be slower: they share what they load."""
+    for i in range(tokens.size):
+        tokens[i] = 0 if inputs[i] == pad else inputs[i]
+        labels[i] = 0 if targets[i] == pad else targets[i]
+        loss_mask[i] = np.float32(0) if targets[i] == pad else np.float32(1)
 
 
 @kernel
@@ -117,21 +125,6 @@ def fill_fields(
         loss_mask,
         position_ids,
     )
-
-
-@part
-def _fill_both(text, pad, tokens, labels, loss_mask):
-    """Text as inputs and, one column earlier, as labels: each token is read once."""
-    both = min(text.size, tokens.size)
-    for i in range(both):
-        token = text[i]
-        known = 0 if token == pad else token
-        tokens[i] = known
-        labels[i] = known
-        loss_mask[i] = np.float32(0) if token == pad else np.float32(1)
-    for i in range(both, text.size):  # the extra token
-        labels[i] = 0 if text[i] == pad else text[i]
-        loss_mask[i] = np.float32(0) if text[i] == pad else np.float32(1)
 
 
 @part

@@ -103,3 +103,13 @@ def test_a_damaged_index_is_an_error_and_not_a_crash(prefix, from_file, monkeypa
     found = dataset.get_batch(np.arange(4))
     monkeypatch.undo()
     np.testing.assert_array_equal(found["tokens"], dataset.get_batch(np.arange(4))["tokens"])
+
+
+def test_every_field_begins_at_a_cache_line():
+    fields = {"tokens": ((3, 5), "int64"), "loss_mask": ((3, 5), "float32"), "none": ((0,), "bool")}
+    kept = [allocate(fields) for _ in range(20)]  # kept, so that each is another block
+    for batch in kept:
+        assert [values.ctypes.data % 64 for values in batch.values()] == [0, 0, 0]
+        assert {name: (values.shape, values.dtype.name) for name, values in batch.items()} == fields
+        for values in batch.values():
+            values[...] = 1  # each has room, within its own block
