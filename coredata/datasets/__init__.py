@@ -19,6 +19,9 @@ from coredata.datasets.masked_config import (
 from coredata.datasets.masked_read import SentenceSource
 from coredata.datasets.mid_level import MidLevelDataset, MidLevelDatasetClass
 from coredata.datasets.mock import MockGPTDataset, MockGPTLowLevelDataset
+from coredata.datasets.pack_lengths import cached_lengths, padded_lengths
+from coredata.datasets.pack_plans import CachedPlans, CachedSchedule, CachedWindows, KeptPlans
+from coredata.datasets.pack_windows import ReadWindows, Schedule, ScheduleWindows
 from coredata.datasets.protocol import PADDING, Batch, Dataset, Sample, TokenSource
 from coredata.datasets.ranks import (
     RankFailedError,
@@ -61,6 +64,9 @@ __all__ = [
     "BlendedDataset",
     "BlendedMegatronDatasetBuilder",
     "BlendedMegatronDatasetConfig",
+    "CachedPlans",
+    "CachedSchedule",
+    "CachedWindows",
     "Conversations",
     "Dataset",
     "DatasetReport",
@@ -74,6 +80,7 @@ __all__ = [
     "IndexCacheWarning",
     "ItemList",
     "ItemSource",
+    "KeptPlans",
     "LossCounts",
     "MaskedWordPieceDataset",
     "MaskedWordPieceDatasetConfig",
@@ -87,11 +94,14 @@ __all__ = [
     "RankFailedError",
     "RankLostError",
     "Ranks",
+    "ReadWindows",
     "Report",
     "RowReport",
     "SFTDataset",
     "SFTDatasetConfig",
     "Sample",
+    "Schedule",
+    "ScheduleWindows",
     "SentenceSource",
     "Sightings",
     "SingleProcess",
@@ -105,10 +115,12 @@ __all__ = [
     "VarlenDatasetConfig",
     "WithoutSamples",
     "build_in_turn",
+    "cached_lengths",
     "check_samples",
     "connect_ranks",
     "longest_sample",
     "open_conversations",
+    "padded_lengths",
     "samples_of_document",
     "show_sample",
     "stack_samples",

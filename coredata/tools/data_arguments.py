@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from coredata.tools import data_flags
+from coredata.tools.packing_flags import add_packing_flags
 
 if TYPE_CHECKING:
     from coredata.datasets import (
@@ -43,6 +44,7 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentPars
     data_flags.add_cache_flags(parser)
     data_flags.add_loading_flags(parser)
     data_flags.add_conversation_flags(parser)
+    add_packing_flags(parser)
     data_flags.add_infilling_flags(parser)
     data_flags.add_masked_flags(parser)
     data_flags.add_parallel_flags(parser)

@@ -5,9 +5,6 @@ import argparse
 DATASETS = ("gpt", "bert", "t5")
 """Kinds of samples that no flag of the reference chooses: it has a script for each."""
 
-SCHEDULERS = ("dp_balanced", "default_dynamic_cp")
-"""What may pack samples of varying length."""
-
 LOADERS = ("single", "cyclic", "external", "batch")
 """Orders in which samples are read."""
 
@@ -210,14 +207,6 @@ def add_conversation_flags(parser: argparse.ArgumentParser) -> None:
             metavar="JSON",
             help="lengths of made-up samples: JSON text, or a file of it",
         )
-    group.add_argument(
-        "--sequence-packing-scheduler",
-        choices=SCHEDULERS,
-        help="dp_balanced by default with --use-varlen-dataset",
-    )
-    group.add_argument(
-        "--max-seqlen-per-dp-cp-rank", type=int, metavar="N", help="room for tokens on a rank"
-    )
     group.add_argument(
         "--skip-bad-rows",
         action="store_true",

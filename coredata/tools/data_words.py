@@ -31,6 +31,17 @@ _WORDS = (
         r"A script that calls preprocess with several workers .*?; or use workers=1",
         "Use --workers 1",
     ),
+    (
+        r"Use a limit of (\d+) or more, or overflow='split', 'truncate' or 'drop'",
+        r"Give a --max-seqlen-per-dp-cp-rank with which a row holds \1, or a shorter --seq-length",
+    ),
+    (r"\bmax_seqlen_per_dp_cp_rank=(\d+)", r"--max-seqlen-per-dp-cp-rank \1"),
+    (r"\bcontext_parallel_size=(\d+)", r"--context-parallel-size \1"),
+    (r"or a smaller max_seqlen_per_dp_cp_rank\b", "or a smaller --max-seqlen-per-dp-cp-rank"),
+    (
+        r"global_batch_size is (\d+), need a multiple of micro_batch_size × data_parallel_size",
+        r"--global-batch-size \1: need a multiple of --micro-batch-size × --data-parallel-size",
+    ),
     (r"\b(workers|max_errors|batch_bytes|log_interval)=(-?\d+)", r"--\1 \2"),
     (r"\bshard_bytes=(-?\d+)", r"--shard-size: \1 bytes"),
     (

@@ -29,10 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ranks of the run to come, from which the batch size may follow (default: WORLD_SIZE)",
     )
     group.add_argument(
-        "--pack-lengths",
+        "--packing-plan",
         action="store_true",
-        help="with --use-varlen-dataset: tokenise every row once and keep the lengths, from which "
-        "packing plans follow",
+        help="tokenise every row once, and keep the lengths and which samples share a pack: with "
+        "--use-varlen-dataset, or --sft and a --sequence-packing-scheduler",
     )
     group.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
     add_unknown_flags_flag(parser)

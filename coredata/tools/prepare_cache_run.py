@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coredata.datasets import BlendedDataset, MidLevelDatasetClass
+from coredata.datasets.identity import description_hash
 from coredata.formats.row_bytes import absolute
 from coredata.storage import expand
 from coredata.tools.cache_watch import CacheState, look_at, row_indices
@@ -15,6 +16,7 @@ from coredata.tools.data_arguments import DataPlan, data_plan
 from coredata.tools.data_sizes import RunSizes, sizes_from_args
 from coredata.tools.output import progress
 from coredata.tools.prepare_cache_checks import check_directory, check_possible, check_skip
+from coredata.tools.prepare_cache_packing import check_plan_flags, kept_by, make_plans, name_of
 from coredata.tools.skip_samples import read_skip_list
 
 _OF_ROWS = ("SFTDataset", "VarlenDataset")
@@ -93,11 +95,14 @@ def prepare(args: argparse.Namespace, note: Callable[[str], None] = lambda text:
     parts = sum(len(split.parts) for split in plan.builder().plans if split is not None)
     with progress(lambda: f"{counting.done:,} of {parts:,} datasets"):
         datasets = replace(plan, dataset_class=counting).builder().build()
-    lengths = _pack_lengths(args, datasets, note)
-    after = look_at(directory)
-    caches = [*_rows(plan, before, after), *_datasets(datasets, before, after), *lengths]
     counts = tuple(_length(dataset) for dataset in datasets)
     check_skip(skip.end, counts[0])
+    packings = make_plans(args, datasets, skip) if args.packing_plan else []
+    after = look_at(directory)
+    caches = [*_rows(plan, before, after), *_datasets(datasets, before, after)]
+    for name, samples, cache in kept_by(packings):
+        state, size = _state(description_hash(cache.description), before, after)
+        caches.append(PreparedCache(name, cache.split_name, samples, state, size))
     return Prepared(directory, sizes, counts, tuple(caches), time.perf_counter() - begun)
 
 
@@ -110,8 +115,8 @@ def _for_preparing(args: argparse.Namespace, note: Callable[[str], None]) -> arg
         raise ValueError(
             f"--prepare-cache-world-size {args.prepare_cache_world_size}: need at least 1"
         )
-    if args.pack_lengths and not args.use_varlen_dataset:
-        raise ValueError("--pack-lengths is for --use-varlen-dataset; leave it out")
+    if args.packing_plan:
+        check_plan_flags(args)
     for flag in ("--dataloader-fast-cache-load", "--dataloader-defer-npy-index-mmap"):
         name = flag.removeprefix("--").replace("-", "_")
         if getattr(args, name):
@@ -129,8 +134,8 @@ def _refuse_nothing(args: argparse.Namespace, plan: DataPlan) -> None:
         )
     single = not any(split is not None and split.form == "blend" for split in plan.builder().plans)
     columnar = all(prefix.endswith((".parquet", ".pq")) for prefix in plan.prefixes)
-    if (args.sft or args.use_varlen_dataset) and single and columnar and not args.pack_lengths:
-        more = "" if args.sft else ", or add --pack-lengths to keep the lengths of samples"
+    if (args.sft or args.use_varlen_dataset) and single and columnar and not args.packing_plan:
+        more = ", or add --packing-plan to keep which samples share a pack"
         raise ValueError(
             "nothing to build: parquet files hold an index of their rows themselves, and one file "
             f"needs no blend; start training without a cache{more}"
@@ -181,11 +186,7 @@ def each_dataset(datasets: list[Any]) -> Iterator[Any]:
 
 def _datasets(datasets: list[Any], before: CacheState, after: CacheState) -> Iterator[Any]:
     for dataset in each_dataset(datasets):
-        name = (
-            f"blend of {len(dataset.datasets)}"
-            if isinstance(dataset, BlendedDataset)
-            else dataset.unique_identifiers.get("dataset_path") or "made-up data"
-        )
+        name = name_of(dataset)
         if type(dataset).__name__ in _OF_ROWS:
             state, size = "nothing to keep", 0
         else:
@@ -213,22 +214,3 @@ def _state(digest: str, before: CacheState, after: CacheState) -> tuple[str, int
     if not after.complete(digest):
         return "nothing to keep", 0
     return ("hit" if before.kept(after, digest) else "built"), after.bytes(digest)
-
-
-def _pack_lengths(
-    args: argparse.Namespace, datasets: list[Any], note: Callable[[str], None]
-) -> list[PreparedCache]:
-    if not args.pack_lengths:
-        return []
-    from coredata.tools.pack_lengths import prepare_lengths
-
-    made = []
-    for dataset in each_dataset(datasets):
-        if isinstance(dataset, BlendedDataset):
-            note("--pack-lengths: a blend's lengths follow from those of its files")
-            continue
-        name = dataset.unique_identifiers.get("dataset_path") or "made-up data"
-        state, size = prepare_lengths(dataset)
-        split = dataset.index_split.name
-        made.append(PreparedCache(f"lengths of {name}", split, len(dataset), state, size))
-    return made

@@ -58,7 +58,8 @@ def unpack_samples(batch: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Cut packed samples apart, so that their parts can be packed anew.
 
     Samples with `cu_seqlens` are cut at every boundary; empty segments are dropped, and a segment's
-    original length is its padded one. Samples with `padded_seq_len` are taken as they are.
+    original length is its padded one. A field that is a single number, such as a blend's
+    `dataset_id`, is each part's. Samples with `padded_seq_len` are taken as they are.
 
     Raises:
         ValueError: samples of both kinds, samples of neither, or boundaries that do not cover the
@@ -88,7 +89,7 @@ def _cut(number: int, sample: Mapping[str, Any]) -> list[dict[str, Any]]:
         )
     fields = {name: value for name, value in sample.items() if name not in _BOUNDARIES}
     for name, value in fields.items():
-        if np.shape(value)[:1] != (total,):
+        if np.shape(value)[:1] not in ((), (total,)):
             raise ValueError(
                 f"Field {name} of sample {number} has shape {np.shape(value)}; to be cut with its "
                 f"{total} tokens it needs one entry for each. Leave it out before unpacking."
@@ -96,7 +97,10 @@ def _cut(number: int, sample: Mapping[str, Any]) -> list[dict[str, Any]]:
     parts = []
     for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         if end > start:
-            part: dict[str, Any] = {name: value[start:end] for name, value in fields.items()}
+            part: dict[str, Any] = {
+                name: value[start:end] if np.ndim(value) else value
+                for name, value in fields.items()
+            }
             part.update((name, np.array([end - start], np.int32)) for name in _LENGTHS)
             parts.append(part)
     return parts

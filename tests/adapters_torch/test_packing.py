@@ -11,11 +11,22 @@ from coredata_torch import (
     PackingConfig,
     PeerFailedError,
     pack_across_ranks,
+    packing,
     share_shapes,
 )
 
+from coredata.datasets import (
+    CachedSchedule,
+    ItemList,
+    Schedule,
+    VarlenDataset,
+    VarlenDatasetConfig,
+    pack_windows,
+)
+from coredata.indices import Split
 from coredata.sampling import HybridCPMegatronPretrainingSampler
 from coredata.testing import assert_same_batch
+from coredata.text import ByteConversationTokenizer
 from coredata.varlen import TokenCounts, dp_balanced, pack_samples
 from coredata.varlen.microbatch import clear_padding
 
@@ -110,6 +121,70 @@ def test_every_rank_gets_its_packs_and_a_stop_loses_nothing(run_ranks):
     assert json.loads(state)["consumed_samples"] == 24
     again = run_ranks(_run, 3, 3, 1, state, 2)
     check(again, 3, 1, 2)
+
+
+def _scheduled(rank, size, context, cache, wrong):
+    rows = varlen_rows(cache)
+    groups = [
+        dist.new_group([place + context * number for number in range(size)])
+        for place in range(context)
+    ]
+    group = groups[rank % context]
+    config = PackingConfig(64, context)
+    sampler = HybridCPMegatronPretrainingSampler(46, 0, 2, 12, rank // context, size)
+    made = CachedSchedule(rows, Schedule(12, wrong or 64, size, 2, context))
+    made.open()
+    dist.barrier()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "dp_balanced", None)  # planning would fail
+        patch.setattr(pack_windows, "dp_balanced", None)
+        loader = PackedLoader(rows, sampler, config, group, schedule=made)
+        found = [arrays(step.microbatches) for step in loader]
+    plain = [arrays(step.microbatches) for step in PackedLoader(rows, sampler, config, group)]
+    assert len(found) == len(plain) == 3
+    for step, (packs, others) in enumerate(zip(found, plain, strict=True)):
+        for pack, other in zip(packs, others, strict=True):
+            assert_same_batch(pack, other, f"rank {rank}, step {step}")
+    return True
+
+
+def varlen_rows(cache):
+    """46 samples of 17 conversations of different lengths."""
+    turns = [
+        [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a" * (i + 1)}]
+        for i in range(17)
+    ]
+    config = VarlenDatasetConfig(
+        random_seed=1,
+        sequence_length=40,
+        tokenizer=ByteConversationTokenizer(),
+        blend=(["x"], None),
+        split="1",
+        path_to_cache=str(cache),
+        context_parallel_size=2,
+    )
+    return VarlenDataset(ItemList(turns), None, np.arange(17), 46, Split.train, config)
+
+
+def test_a_kept_schedule_is_followed_and_nothing_planned(run_ranks, tmp_path):
+    assert run_ranks(_scheduled, 4, 2, 2, tmp_path, None) == [True] * 4
+
+
+def test_a_schedule_of_another_run_is_refused_by_all(run_ranks, tmp_path):
+    for error in run_ranks(_scheduled, 2, 2, 1, tmp_path, 65):
+        assert isinstance(error, ValueError)
+        assert "packs of up to 65; here are 12 samples of" in str(error)
+        assert "2 data-parallel ranks, and packs of up to 64. Give the schedule of" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "ranks"), [([4, 8, 4], 1), ([4, 8], 1), ([8, 4, 4, 4], 1), ([4, 4, 8, 4], 3)]
+)
+def test_a_plan_is_held_to_the_samples(lengths, ranks):
+    plan = dp_balanced(np.array([4, 4, 8, 4]), 16, 2)
+    with pytest.raises(ValueError, match=r"the plan has 4 samples of 20 tokens in 2 packs"):
+        packing._check_plan(plan, np.array(lengths), ranks, 16)
+    packing._check_plan(plan, np.array([4, 4, 8, 4]), 2, 16)
 
 
 def _packs_or_failure(rank, kind):

@@ -10,14 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coredata.datasets import blended_index, masked_index, rows
+from coredata.datasets import (
+    ReadWindows,
+    ScheduleWindows,
+    VarlenDataset,
+    blended_index,
+    masked_index,
+    rows,
+)
 from coredata.datasets.gpt_index_plan import GPTIndexPlan
 from coredata.datasets.index_cache import IndexCache
 from coredata.formats import IndexedDatasetBuilder
-from coredata.tools import prepare_cache_run
+from coredata.tools import prepare_cache_packing, prepare_cache_run
 from coredata.tools.data_arguments import datasets_from_args
+from coredata.tools.data_packing import packing_from_args
 from coredata.tools.main import main
-from coredata.tools.pack_lengths import cached_lengths
+from coredata.varlen import PackWindows
 
 NULL = ("--tokenizer-type", "NullTokenizer", "--vocab-size", "1000")
 RUN = ("--seq-length", "16", "--global-batch-size", "4", "--train-iters", "10")
@@ -191,22 +199,145 @@ def test_conversations(parse, prepare, builds, chats, tmp_path):
     assert again["built"] == 0
 
 
-def test_packing_lengths(parse, prepare, builds, chats, tmp_path):
-    flags = ("--use-varlen-dataset", "--tokenizer-type", "ByteTokenizer", *RUN, "--split", "1")
-    flags += ("--data-cache-path", tmp_path / "cache", "--data-path", chats)
-    found, notes = prepare(*flags, "--pack-lengths")
-    assert "--sequence-packing-scheduler is not given: dp_balanced" in notes
-    assert [cache["name"].split(" ")[0] for cache in found["caches"]][-1] == "lengths"
-    assert found["caches"][-1]["state"] == "built"
-    builds.clear()
-    train = datasets_from_args(parse(*flags))[0]
-    lengths = cached_lengths(train)
-    assert builds == []
-    np.testing.assert_array_equal(lengths, train.padded_lengths(np.arange(len(train))))
-    assert len(lengths) == 40 > len(train.indices)
-    wider = (*flags, "--context-parallel-size", "4")
-    assert prepare(*wider, "--pack-lengths")[0]["caches"][-1]["state"] == "built"
-    assert (cached_lengths(datasets_from_args(parse(*wider))[0]) % 8 == 0).all()
+@pytest.fixture
+def planned(monkeypatch, builds):
+    """Counts every window that is planned and every row tokenised for it, as well."""
+
+    def count(cls, name):
+        real = getattr(cls, name)
+
+        def counting(*arguments):
+            builds.append(cls.__name__)
+            return real(*arguments)
+
+        monkeypatch.setattr(cls, name, counting)
+
+    for cls in (PackWindows, ReadWindows, ScheduleWindows):
+        count(cls, "plan")
+    count(VarlenDataset, "padded_lengths")
+    return builds
+
+
+@pytest.fixture
+def talks(tmp_path):
+    """Two files of conversations of many lengths."""
+    paths = []
+    for name, count in (("a", 12), ("b", 7)):
+        paths.append(str(tmp_path / f"{name}.jsonl"))
+        rows = (
+            {
+                "messages": [
+                    {"role": "user", "content": "q" * (i % 4)},
+                    {"role": "assistant", "content": "a" * (1 + 5 * i % 9)},
+                ]
+            }
+            for i in range(count)
+        )
+        Path(paths[-1]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return paths
+
+
+PACK = ("--sequence-packing-scheduler", "best_fit_decreasing")
+PACKED = ("--tokenizer-type", "ByteTokenizer", *RUN[2:], "--seq-length", "24", "--split", "1,1,0")
+
+
+@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize("scheduler", [(), PACK])
+@pytest.mark.parametrize("kind", ["--use-varlen-dataset", "--sft"])
+def test_after_it_a_start_plans_nothing(
+    parse, prepare, planned, talks, kind, scheduler, files, tmp_path
+):
+    if kind == "--sft" and not scheduler:
+        scheduler = ("--sequence-packing-scheduler", "dp_balanced")
+    flags = (kind, *PACKED, *scheduler, "--packing-window", "8", "--data-path")
+    flags += (talks[0],) if files == 1 else ("2", talks[0], "1", talks[1])
+
+    def plans(cache, *more):
+        cached = () if cache is None else ("--data-cache-path", tmp_path / cache)
+        args = parse(*flags, *cached, *more)
+        found = [packing_from_args(args, dataset) for dataset in datasets_from_args(args)[:2]]
+        return [[one.plan(window) for window in range(len(one))] for one in found]
+
+    wanted = plans(None)
+    sizes = [len(dataset) for dataset in datasets_from_args(parse(*flags))[:2]]
+    assert [len(split) for split in wanted] == [
+        -(-size // 8) if scheduler == PACK else size // 4 for size in sizes
+    ]
+    cache = ("--data-cache-path", tmp_path / "cache")
+    found, _ = prepare(*flags, *cache, "--packing-plan")
+    told = [(c["name"].split(" ")[0], c["split"], c["state"]) for c in found["caches"]]
+    assert told.count(("packing", "train", "built")) == 1
+    assert told.count(("packing", "valid", "built")) == 1
+    lengths = 0 if kind == "--sft" else 2 * files
+    assert sum(name == "lengths" for name, _, _ in told) == lengths
+    assert {c["samples"] for c in found["caches"] if c["name"].startswith("packing")} == {
+        found["lengths"]["train"],
+        found["lengths"]["valid"],
+    }
+    on_disk = sum(path.stat().st_size for path in (tmp_path / "cache").iterdir())
+    assert found["bytes"] == on_disk
+    assert planned
+    planned.clear()
+    for more in ((), ("--dataloader-fast-cache-load",)):
+        assert plans("cache", *more) == wanted
+    again, _ = prepare(*flags, *cache, "--packing-plan")
+    assert again["built"] == 0
+    assert planned == []
+
+
+def test_plans_depend_on_the_run(parse, prepare, planned, talks, tmp_path):
+    flags = ("--use-varlen-dataset", *PACKED, "--data-cache-path", tmp_path / "cache")
+    flags += ("--data-path", talks[0], "--packing-plan")
+    prepare(*flags)
+    for more in (
+        ("--max-seqlen-per-dp-cp-rank", 40),
+        ("--data-parallel-size", 2),
+        ("--data-parallel-size", 2, "--micro-batch-size", 2),
+        ("--microbatch-group-size-per-virtual-pipeline-stage", 2),
+        ("--global-batch-size", 8),
+        PACK,
+        (*PACK, "--packing-window", 7),
+        (*PACK, "--max-segments-per-row", 2),
+        ("--skip-samples", "3"),
+    ):
+        planned.clear()
+        states = [(c["name"], c["split"], c["state"]) for c in prepare(*flags, *more)[0]["caches"]]
+        assert (f"packing of {talks[0]}", "train", "built") in states, more
+        assert (f"lengths of {talks[0]}", "train", "hit") in states
+        assert "VarlenDataset" not in planned, "rows are tokenised once for all plans"
+    wider = prepare(*flags, "--context-parallel-size", 4)[0]["caches"]
+    assert [c["state"] for c in wider if c["name"].startswith("lengths")] == ["built"] * 2
+    skipping = datasets_from_args(parse(*flags[:-1], "--skip-samples", "3"))[0]
+    planned.clear()
+    packing_from_args(parse(*flags[:-1]), skipping).open()
+    assert planned == []
+
+
+def test_damaged_plans_are_made_again(prepare, talks, tmp_path):
+    flags = ("--use-varlen-dataset", *PACKED, "--data-cache-path", tmp_path / "cache")
+    flags += ("--data-path", talks[0], "--packing-plan")
+    prepare(*flags)
+    (array,) = (tmp_path / "cache").glob("*-PackPlans-train-segments.npy")
+    good = array.read_bytes()
+    array.write_bytes(good[:-3] + b"xyz")
+    with pytest.warns(UserWarning, match="damaged and is built again"):
+        assert prepare(*flags)[0]["built"] == 1
+    assert array.read_bytes() == good
+
+
+def test_progress_of_plans(talks, monkeypatch, tmp_path):
+    looks = []
+
+    @contextlib.contextmanager
+    def shown(look):
+        looks.append(look())
+        yield
+        looks.append(look())
+
+    monkeypatch.setattr(prepare_cache_packing, "progress", shown)
+    flags = ("--use-varlen-dataset", *PACKED, "--data-path", talks[0], "--packing-plan")
+    assert main(["prepare-cache", *flags, "--data-cache-path", str(tmp_path / "cache")]) == 0
+    assert looks == ["looking at rows", "3 of 3 windows planned"]
 
 
 @pytest.mark.parametrize(
@@ -231,8 +362,8 @@ def test_packing_lengths(parse, prepare, builds, chats, tmp_path):
             r"--prepare-cache-world-size 0: need at least 1",
         ),
         (
-            ("--mock-data", "--data-cache-path", "c", "--pack-lengths"),
-            r"--pack-lengths is for --use-varlen-dataset; leave it out",
+            ("--mock-data", "--data-cache-path", "c", "--packing-plan"),
+            r"--packing-plan: nothing is packed, so there is no plan to make: that needs --use-v",
         ),
     ],
 )

@@ -65,6 +65,13 @@ def test_packs_come_apart_into_what_went_in(sizes):
             np.testing.assert_array_equal(part[name], array)
 
 
+def test_a_number_of_a_pack_is_each_parts():
+    pack = {"tokens": np.arange(4), "cu_seqlens": np.array([0, 3, 3, 4]), "dataset_id": np.int32(7)}
+    parts = unpack_samples([pack])
+    assert [part["tokens"].tolist() for part in parts] == [[0, 1, 2], [3]]
+    assert [part["dataset_id"] for part in parts] == [7, 7]
+
+
 def test_single_samples_are_taken_as_they_are():
     samples = [sample(3, 4), sample(5, 8)]
     unpacked = unpack_samples(samples)
@@ -118,7 +125,6 @@ PACK = {"tokens": np.arange(4), "cu_seqlens": np.array([0, 4])}
         ([{**PACK, "cu_seqlens": np.array([1, 4])}], "sample 0 must rise from 0 to its 4 tokens"),
         ([PACK, {**PACK, "cu_seqlens": np.array([0, 3, 2, 4])}], "cu_seqlens of sample 1 must"),
         ([{**PACK, "extra": np.arange(3)}], r"Field extra of sample 0 has shape \(3,\)"),
-        ([{**PACK, "scalar": 7}], r"Field scalar of sample 0 has shape \(\)"),
     ],
 )
 def test_what_cannot_be_unpacked_is_refused(batch, message):

@@ -5,7 +5,7 @@ from coredata_jax.agreement import PlanMismatchError, check_same_plan
 from coredata_jax.batches import ShardedBatches
 from coredata_jax.layout import BatchLayout, DeviceShare
 from coredata_jax.packed import PackedBatches
-from coredata_jax.packed_plans import Plans, ReadWindows, Windows
+from coredata_jax.packed_plans import Plans, Windows
 from coredata_jax.packed_rows import PackedRows
 from coredata_jax.packed_sampler import RowSampler
 from coredata_jax.ranks import JaxRanks
@@ -21,7 +21,6 @@ __all__ = [
     "PackedRows",
     "PlanMismatchError",
     "Plans",
-    "ReadWindows",
     "RowSampler",
     "SequenceOrder",
     "ShardedBatches",

@@ -5,12 +5,13 @@ from typing import Any, final
 
 from jax.sharding import Mesh
 
+from coredata.datasets import CachedWindows, ReadWindows
 from coredata.datasets.protocol import Dataset
 from coredata.loading import StateMismatchError, make_state, read_state
 from coredata.varlen import PackWindows, RowPosition, SampleLengths
 from coredata_jax.checks import as_axes, check_rows
 from coredata_jax.layout import BatchLayout
-from coredata_jax.packed_plans import Plans, ReadWindows, Windows
+from coredata_jax.packed_plans import Plans, Windows
 from coredata_jax.packed_rows import PackedRows
 from coredata_jax.packed_sampler import RowSampler
 from coredata_jax.sharded import SEQUENCE_FIELDS, ShardedLoader
@@ -25,7 +26,9 @@ class PackedBatches(ShardedLoader):
     Rows and columns are shared out, read ahead and sent as by `ShardedBatches`.
 
     All processes make the same plans from the lengths; of the samples, each reads those of its
-    own rows. Without `lengths`, it reads a window whole to see what is in it.
+    own rows. Without `lengths`, it reads a window whole to see what is in it; with `cached`, plans
+    are those that `coredata prepare-cache --packing-plan` made, or are made and kept by the first
+    start.
 
     The position is a number of rows of a window. A state goes on exactly on any other mesh,
     number of processes and batch size; with other samples, lengths or settings it is refused.
@@ -42,6 +45,7 @@ class PackedBatches(ShardedLoader):
         *,
         max_segments: int,
         lengths: SampleLengths | None = None,
+        cached: bool = False,
         window: int = 8192,
         packer: str = "best_fit_decreasing",
         overflow: str = "error",
@@ -65,6 +69,8 @@ class PackedBatches(ShardedLoader):
             max_segments: the most segments of a row, which `cu_seqlens` has room for.
             lengths: tokens of each sample, padding included, as an array, or such as
                 `VarlenDataset.lengths`; None reads samples to know.
+            cached: take the plans from the dataset's cache (`coredata.datasets.CachedWindows`)
+                instead; it is a dataset of rows, or a blend of such.
             window: samples that are packed together.
             packer: see `coredata.varlen.PACKERS`.
             overflow: what becomes of a segment longer than a row; see `coredata.varlen.OVERFLOWS`.
@@ -78,6 +84,7 @@ class PackedBatches(ShardedLoader):
         Raises:
             ValueError: an axis that the mesh lacks, rows that the data axes do not divide, lengths
                 of another number of samples, or a number out of range.
+            TypeError: with `cached`, a dataset that is not of rows.
         """
         layout = BatchLayout(mesh, as_axes(data_axes), sequence_axis)
         check_rows(global_batch_size, layout)
@@ -88,14 +95,22 @@ class PackedBatches(ShardedLoader):
                 f"lengths: got {len(lengths)} for a dataset of {len(dataset)} samples; give one "
                 "for each, or None to read them"
             )
+        if lengths is not None and cached:
+            raise ValueError("lengths and cached exclude each other; leave lengths out")
         options = (sequence_length, window, packer, max_segments, overflow)
-        windows: Windows = (
-            ReadWindows(dataset, *options) if lengths is None else PackWindows(lengths, *options)
-        )
+        windows: Windows
+        whole = lengths is not None
+        if cached:
+            windows = CachedWindows(dataset, *options)
+            whole = windows.whole
+        elif lengths is None:
+            windows = ReadWindows(dataset, *options)
+        else:
+            windows = PackWindows(lengths, *options)
         self._plans = Plans(windows)
         self._samples = len(dataset)
         super().__init__(
-            PackedRows(dataset, self._plans, max_segments, whole=lengths is not None),
+            PackedRows(dataset, self._plans, max_segments, whole),
             RowSampler(self._plans, global_batch_size, 0, drop_last),
             layout,
             {"global_batch_size": repr(global_batch_size), "drop_last": drop_last},

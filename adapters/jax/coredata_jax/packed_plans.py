@@ -2,15 +2,9 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-
-from coredata._typing import Int64
-from coredata.datasets.protocol import Dataset
-from coredata.varlen import PackPlan, Segments, fit_to_limit, pack_segments
+from coredata.varlen import PackPlan
 
 _KEPT = 16
 
@@ -51,55 +45,6 @@ class Windows(Protocol):
     def plan(self, window: int) -> PackPlan:
         """The rows of one window."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class ReadWindows:
-    """Windows of samples that are read to see what is in them.
-
-    A sample with `cu_seqlens` (a pack of conversations) is cut at them, so that each conversation
-    finds a row of its own; another one is one segment. Attributes are as in
-    `coredata.varlen.PackWindows`.
-
-    Raises:
-        ValueError: a window of no samples.
-    """
-
-    dataset: Dataset
-    limit: int
-    window: int
-    packer: str
-    max_segments: int | None
-    overflow: str
-
-    def __post_init__(self) -> None:
-        if self.window < 1:
-            raise ValueError(f"window must be at least 1 sample, found {self.window}.")
-
-    def __len__(self) -> int:
-        """Number of windows."""
-        return -(-len(self.dataset) // self.window)
-
-    def plan(self, window: int) -> PackPlan:
-        """The rows of one window; all its samples are read.
-
-        Raises:
-            ValueError: a segment longer than a row, with overflow="error".
-        """
-        first = window * self.window
-        numbers = range(first, min(first + self.window, len(self.dataset)))
-        read = self.dataset.__getitems__(list(numbers))
-        bounds = [_bounds(sample) for sample in read]
-        lengths = np.concatenate([np.diff(ends) for ends in bounds])
-        samples = np.repeat(np.array(numbers, np.int64), [len(ends) - 1 for ends in bounds])
-        offsets = np.concatenate([ends[:-1] for ends in bounds])
-        some = np.flatnonzero(lengths)
-        cut = Segments(samples[some], offsets[some], lengths[some])
-        fitted = fit_to_limit(cut, self.limit, self.overflow)
-        plan, _ = pack_segments(
-            fitted.segments, self.limit, packer=self.packer, max_segments=self.max_segments
-        )
-        return replace(plan, lost_tokens=fitted.lost_tokens, lost_samples=fitted.lost_samples)
 
 
 class WindowFacts(NamedTuple):
@@ -165,9 +110,3 @@ class Plans:
 
     def __reduce__(self) -> tuple[type["Plans"], tuple[Windows]]:
         return Plans, (self.windows,)
-
-
-def _bounds(sample: Mapping[str, Any]) -> Int64[np.ndarray, " bounds"]:
-    if "cu_seqlens" in sample:
-        return np.asarray(sample["cu_seqlens"], np.int64)
-    return np.array([0, len(sample["tokens"])], np.int64)

@@ -7,11 +7,19 @@ from typing import Any, final
 import numpy as np
 import torch.distributed as dist
 
+from coredata.datasets import CachedSchedule
 from coredata.datasets.protocol import Dataset
 from coredata.loading import Loader
 from coredata.loading.prefetch import Step, steps
 from coredata.sampling import BatchSampler
-from coredata.varlen import TokenCounts, dp_balanced, pack_samples, token_counts, unpack_samples
+from coredata.varlen import (
+    PackPlan,
+    TokenCounts,
+    dp_balanced,
+    pack_samples,
+    token_counts,
+    unpack_samples,
+)
 from coredata.varlen.microbatch import clear_padding
 from coredata_torch.exchange import exchange, take_inventory, tell_failure
 from coredata_torch.tensors import Tensors, as_tensors
@@ -47,7 +55,11 @@ class PackingConfig:
 
 
 def pack_across_ranks(
-    samples: Sequence[Mapping[str, Any]], config: PackingConfig, group: Any = None
+    samples: Sequence[Mapping[str, Any]],
+    config: PackingConfig,
+    group: Any = None,
+    *,
+    plan: PackPlan | None = None,
 ) -> PackedStep:
     """Pack the samples that all ranks have together, and give each rank its packs.
 
@@ -63,9 +75,11 @@ def pack_across_ranks(
         group: the data-parallel group, without context parallelism; None for all processes. Data
             travel between CPUs: the group needs gloo, as from `init_process_group()` without a
             backend.
+        plan: the schedule, where it is known already; the same on every rank.
 
     Raises:
-        ValueError: samples that cannot be packed, too long, or too few for the ranks.
+        ValueError: samples that cannot be packed, too long, or too few for the ranks; a plan that
+            is not for them.
         PeerFailedError: another rank's samples cannot be cut apart.
     """
     try:
@@ -76,13 +90,17 @@ def pack_across_ranks(
     inventory = take_inventory(parts, group)
     size = dist.get_world_size(group)
     padded = inventory.lengths[:, 1]
-    plan = dp_balanced(
-        padded,
-        config.max_seqlen_per_dp_cp_rank,
-        size,
-        config.context_parallel_size,
-        config.microbatch_group_size_per_vp_stage,
-    )
+    if plan is None:
+        plan = dp_balanced(
+            padded,
+            config.max_seqlen_per_dp_cp_rank,
+            size,
+            config.context_parallel_size,
+            config.microbatch_group_size_per_vp_stage,
+        )
+    else:
+        limit = config.max_seqlen_per_dp_cp_rank * config.context_parallel_size
+        _check_plan(plan, padded, size, limit)
     receivers = np.empty(len(padded), np.int64)
     receivers[plan.segments.samples] = np.repeat(np.arange(len(plan)), plan.row_segments()) % size
     mine = exchange(parts, inventory, receivers, group)
@@ -90,6 +108,21 @@ def pack_across_ranks(
     rows = [share[row].samples.tolist() for row in range(len(share))]
     packs = [clear_padding(pack_samples([mine[number] for number in row])) for row in rows]
     return PackedStep([as_tensors(pack) for pack in packs], token_counts(padded))
+
+
+def _check_plan(plan: PackPlan, padded: np.ndarray, size: int, limit: int) -> None:
+    """Refuse a plan of other samples, or of other ranks or packs."""
+    numbers, lengths = plan.segments.samples, plan.segments.lengths
+    same = np.array_equal(np.sort(numbers), np.arange(padded.size))
+    same = same and np.array_equal(lengths, padded[numbers])
+    if same and len(plan) % size == 0 and plan.limit == limit:
+        return
+    raise ValueError(
+        f"the plan has {len(numbers)} samples of {plan.tokens} tokens in {len(plan)} packs of up "
+        f"to {plan.limit}; here are {padded.size} samples of {padded.sum()} tokens, {size} "
+        f"data-parallel ranks, and packs of up to {limit}. Give the schedule of this run: the same "
+        "files, settings, sampler, ranks and room"
+    )
 
 
 @final
@@ -100,14 +133,29 @@ class PackedLoader(Loader[PackedStep]):
     from one step to the next, and the position is the consumed samples alone.
 
     All ranks of the group must call `next` alike; it raises what `pack_across_ranks` does.
+
+    Args:
+        dataset: samples of varying length.
+        sampler: which samples of a global batch this rank takes.
+        config: how to pack.
+        group: see `pack_across_ranks`.
+        schedule: the plans of whole global batches, such as `coredata prepare-cache
+            --packing-plan` makes. Batches that it does not have are planned as they come.
     """
 
     def __init__(
-        self, dataset: Dataset, sampler: BatchSampler, config: PackingConfig, group: Any = None
+        self,
+        dataset: Dataset,
+        sampler: BatchSampler,
+        config: PackingConfig,
+        group: Any = None,
+        *,
+        schedule: CachedSchedule | None = None,
     ) -> None:
         super().__init__(dataset, sampler)
         self.config = config
         self.group = group
+        self.schedule = schedule
         self._steps: Iterator[Step] | None = None
 
     def _take(self) -> tuple[int, PackedStep]:
@@ -115,7 +163,9 @@ class PackedLoader(Loader[PackedStep]):
             self._steps = steps(self.sampler.resume(self._consumed))
         step = next(self._steps)
         samples = self.dataset.__getitems__(step.indices.tolist())
-        return step.consumed_samples, pack_across_ranks(samples, self.config, self.group)
+        plan = None if self.schedule is None else self.schedule.step(step.consumed_samples)
+        packed = pack_across_ranks(samples, self.config, self.group, plan=plan)
+        return step.consumed_samples, packed
 
     def _halt(self) -> None:
         self._steps = None

@@ -11,7 +11,6 @@ from coredata_jax import (
     PackedRows,
     PlanMismatchError,
     Plans,
-    ReadWindows,
     RowSampler,
     check_same_plan,
 )
@@ -23,6 +22,7 @@ from ragged import Ragged, by_hand, ragged
 
 from coredata.datasets import (
     ItemList,
+    ReadWindows,
     SFTDataset,
     SFTDatasetConfig,
     VarlenDataset,
@@ -323,6 +323,51 @@ def test_after_close():
     for use in (lambda: batches.seek(0), batches.rewind, lambda: batches.load_state_dict(state)):
         with pytest.raises(RuntimeError, match=r"PackedBatches is closed, so its position"):
             use()
+
+
+def test_a_start_with_kept_plans_plans_nothing(tmp_path, monkeypatch):
+    rows = [
+        [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a" * (i % 17)}]
+        for i in range(50)
+    ]
+
+    def dataset():
+        config = VarlenDatasetConfig(
+            random_seed=1,
+            sequence_length=64,
+            tokenizer=ByteConversationTokenizer(),
+            blend=(["x"], None),
+            split="1",
+            path_to_cache=str(tmp_path / "cache"),
+            data_parallel_size=1,
+            sequence_parallel_size=2,
+        )
+        return VarlenDataset(ItemList(rows), None, np.arange(50), 60, Split.train, config)
+
+    def batches_of(**options):
+        with PackedBatches(
+            dataset(), 4, 80, MESH, max_segments=3, window=16, drop_last=False, **options
+        ) as batches:
+            found = [as_numpy(batch) for batch in batches]
+            return found, batches.state_dict()
+
+    wanted, end = batches_of(lengths=dataset().lengths)
+    first, _ = batches_of(cached=True)
+    planned = []
+    for cls in (PackWindows, ReadWindows):
+        monkeypatch.setattr(cls, "plan", lambda *arguments: planned.append(arguments))
+    monkeypatch.setattr(VarlenDataset, "padded_lengths", planned.append)
+    again, state = batches_of(cached=True)
+    assert planned == []
+    assert state == end
+    assert len(wanted) == len(first) == len(again) > 4
+    for step, batch in enumerate(wanted):
+        assert_same_batch(first[step], batch, f"step {step}")
+        assert_same_batch(again[step], batch, f"step {step}")
+    with pytest.raises(ValueError, match="lengths and cached exclude each other; leave lengths"):
+        batches_of(cached=True, lengths=dataset().lengths)
+    with pytest.raises(TypeError, match="plans are kept for SFTDataset"):
+        packed(lengths=None, cached=True)
 
 
 def test_plans_are_pickled_as_their_windows():
