@@ -12,8 +12,10 @@ from coredata.indices.prefetch import prefetch
 
 _BLOCK = 64
 _CACHE_LINE = 64
-_LINES_AHEAD = 128
+_LINES_OF_SPAN = 128
 """How much of the next span is asked for while one is copied; processors follow long ones."""
+_LINES_OF_ROW = 512
+"""How much of the next row is asked for while one is written."""
 
 
 @kernel
@@ -65,15 +67,13 @@ def fill(
     """
     batch, size = tokens.shape
     line = np.int64(max(_CACHE_LINE // memory.itemsize, 1))
-    ahead = line * _LINES_AHEAD
     text = np.empty(size + 1, memory.dtype)
     for row in range(batch):
         filled = np.int64(0)
         for span in range(row_splits[row], row_splits[row + 1]):
             if span + 1 < row_splits[batch]:
-                after = starts[span + 1]
-                for i in range(after, after + min(lengths[span + 1], ahead), line):
-                    prefetch(memory, i)
+                asked = min(lengths[span + 1], _LINES_OF_SPAN * line)
+                _ask(memory, starts[span + 1], asked, line)
             source = memory[starts[span] : starts[span] + lengths[span]]
             target = text[filled : filled + lengths[span]]
             for i in range(source.size):
@@ -82,12 +82,25 @@ def fill(
         rest = text[filled:]
         for i in range(rest.size):
             rest[i] = 0  # what padding becomes; `pad` need not fit
+        if row + 1 < batch:
+            left = _LINES_OF_ROW * line
+            for span in range(row_splits[row + 1], row_splits[row + 2]):
+                asked = min(lengths[span], left)
+                _ask(memory, starts[span], asked, line)
+                left -= asked
         _write_row(text[:size], text[1:], pad, tokens[row], labels[row], loss_mask[row])
         without_loss = loss_mask[row, max(filled - 1, 0) :]
         for i in range(without_loss.size):
             without_loss[i] = 0
         if counted:
             _count(position_ids[row])
+
+
+@part
+def _ask(memory, start, length, line):
+    """Ask for a span ahead of its use; `line` is the elements of a cache line."""
+    for i in range(start, start + length, line):
+        prefetch(memory, i)
 
 
 @part
