@@ -4,7 +4,9 @@
         python scripts/train_jax.py --directory run --mesh 4,2
 
 It reads text that every machine has, or what flags named as in Megatron-LM say, such as
-`--data-path 0.7 code 0.3 prose --tokenizer-model tokenizer.json`.
+`--data-path 0.7 code 0.3 prose --tokenizer-model tokenizer.json`. With `--use-varlen-dataset
+--sequence-packing-scheduler best_fit_decreasing`, conversations are packed into rows of one length:
+by the plan of `coredata prepare-cache --packing-plan`, or by one that is made at the start.
 
 With several processes, each is also told `--coordinator HOST:PORT --processes N --process R`.
 A run that ends goes on from its last checkpoint with the same command, on as many processes and on
@@ -13,6 +15,7 @@ can see that the batches are those of a run that never stopped.
 """
 
 import argparse
+import os
 import time
 from itertools import islice
 from pathlib import Path
@@ -23,7 +26,7 @@ try:
     import jax.numpy as jnp
     import numpy as np
     import orbax.checkpoint as ocp
-    from coredata_jax import JaxRanks, ShardedBatches, check_same_plan
+    from coredata_jax import JaxRanks, PackedBatches, ShardedBatches, check_same_plan
     from jax.sharding import Mesh, NamedSharding
     from jax.sharding import PartitionSpec as P
 
@@ -32,7 +35,11 @@ try:
     from coredata.preprocess import preprocess
     from coredata.storage import atomic_write
     from coredata.text import Tokenizer, demo_tokenizer
+    from coredata.tools.data_packing import packing_from_args
+    from coredata.tools.data_tokenizer import tokenizer_from_args
+    from coredata.tools.data_words import in_flags
     from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
+    from coredata.tools.packing_flags import ROW_PACKERS
 except ModuleNotFoundError as missing:
     raise SystemExit(
         f"train_jax.py: {missing}. Install: pip install 'coredata[jax]' orbax-checkpoint"
@@ -60,18 +67,24 @@ def tokenise(directory: Path) -> None:
         preprocess(str(text), str(directory / name), demo_tokenizer(), append_eod=True)
 
 
-def choose_data(args: argparse.Namespace, ranks: Ranks) -> Tokenizer | None:
+def is_packed(args: argparse.Namespace) -> bool:
+    """Whether rows hold samples of varying length."""
+    return bool(args.use_varlen_dataset or args.sft)
+
+
+def choose_data(args: argparse.Namespace, ranks: Ranks) -> Tokenizer:
     """Without flags about data, those of both sources, which are made if need be.
 
     Returns:
-        Their tokenizer; None if flags name the data.
+        The tokenizer.
     """
-    args.segment_ids = True  # which keep documents apart in the model
+    if not is_packed(args):
+        args.segment_ids = True  # which keep documents apart in the model
     args.output_dtype = "int32"
     if args.data_cache_path is None:
         args.data_cache_path = str(Path(args.directory) / "cache")
     if args.mock_data or any(getattr(args, name) for name in DATA):
-        return None
+        return tokenizer_from_args(args)
     build_in_turn(ranks, "shared", lambda: tokenise(Path(args.directory)))
     args.data_path, args.split = [], "98,1,1"
     for name, share in SHARES.items():
@@ -110,7 +123,7 @@ def mean_loss(parameters: Tree, batch: dict[str, jax.Array]) -> jax.Array:
         x = x + jax.nn.gelu(normed(x) @ parameters["wide"][layer]) @ parameters["back"][layer]
     log_likelihoods = jax.nn.log_softmax(normed(x) @ parameters["tokens"].T)
     losses = -jnp.take_along_axis(log_likelihoods, batch["labels"][..., None], axis=-1)[..., 0]
-    return (losses * batch["loss_mask"]).sum() / batch["loss_mask"].sum()
+    return (losses * batch["loss_mask"]).sum() / jnp.maximum(batch["loss_mask"].sum(), 1)
 
 
 def checksum(batch: dict[str, jax.Array]) -> jax.Array:
@@ -148,6 +161,21 @@ def first_state(vocab_size: int, sequence_length: int) -> Tree:
     return {"parameters": parameters, "mean": zeros, "square": zeros, "count": jnp.float32(0)}
 
 
+def open_batches(
+    args: argparse.Namespace, dataset: Any, mesh: Mesh, ranks: Ranks
+) -> tuple[Any, int]:
+    """The batches of the run, and the tokens of a row of them."""
+    if not is_packed(args):
+        return ShardedBatches(dataset, args.global_batch_size, mesh), args.seq_length
+    windows: Any = packing_from_args(args, dataset)
+    build_in_turn(ranks, "shared", windows.open)
+    packing = {name: getattr(windows, name) for name in ("window", "packer", "max_segments")}
+    batches = PackedBatches(
+        dataset, args.global_batch_size, windows.limit, mesh, cached=True, **packing
+    )
+    return batches, windows.limit
+
+
 def train(args: argparse.Namespace) -> None:
     """All steps from the last checkpoint on."""
     ranks = JaxRanks.from_distributed()
@@ -155,19 +183,19 @@ def train(args: argparse.Namespace) -> None:
     tokenizer = choose_data(args, ranks)
     sizes = [args.train_iters * args.global_batch_size, 0, 0]
     dataset, _, _ = datasets_from_args(args, sizes=sizes, tokenizer=tokenizer, ranks=ranks)
-    vocab_size = dataset.config.tokenizer.vocab_size
+    batches, length = open_batches(args, dataset, mesh, ranks)
+    vocab_size = tokenizer.vocab_size
     repeated = NamedSharding(mesh, P())
     layout = {
-        name: NamedSharding(mesh, axes)
-        for name, (_, axes) in shapes(vocab_size, args.seq_length).items()
+        name: NamedSharding(mesh, axes) for name, (_, axes) in shapes(vocab_size, length).items()
     }
     shardings = {"parameters": layout, "mean": layout, "square": layout, "count": repeated}
     start = jax.jit(first_state, static_argnums=(0, 1), out_shardings=shardings)
     take_step = jax.jit(train_step, donate_argnums=0, out_shardings=(shardings, repeated, repeated))
-    state, done, waited, begun = start(vocab_size, args.seq_length), 0, 0.0, time.perf_counter()
+    state, done, waited, begun = start(vocab_size, length), 0, 0.0, time.perf_counter()
     with (
         ocp.CheckpointManager(Path(args.directory).absolute() / args.name) as checkpoints,
-        ShardedBatches(dataset, args.global_batch_size, mesh) as batches,
+        batches,
     ):
         if checkpoints.latest_step() is not None:
             done = checkpoints.latest_step()
@@ -178,7 +206,11 @@ def train(args: argparse.Namespace) -> None:
         check_same_plan(batches, ranks)
         for step in range(done + 1, args.train_iters + 1):
             asked_at = time.perf_counter()
-            batch = next(batches)
+            batch = next(batches, None)
+            if batch is None:
+                if ranks.rank == 0:
+                    print(f"no more samples after step {step - 1}")
+                break
             waited += time.perf_counter() - asked_at
             state, loss, digest = take_step(state, batch, args.learning_rate)
             if ranks.rank == 0:
@@ -194,6 +226,16 @@ def train(args: argparse.Namespace) -> None:
                 break
     if ranks.rank == 0:
         print(f"waited for data {waited / (time.perf_counter() - begun):.1%} of the time")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Train; what a user can mend ends it with one line."""
+    try:
+        train(args)
+    except (ValueError, OSError, LookupError, ImportError) as error:
+        if os.environ.get("COREDATA_TRACEBACK"):
+            raise
+        raise SystemExit(f"train_jax.py: {in_flags(str(error))}") from None
 
 
 def mesh_sizes(text: str) -> tuple[int, int]:
@@ -232,9 +274,16 @@ def main() -> None:
             parser.error(f"--{name.replace('_', '-')}: this trainer takes --steps and one size")
     if args.dataloader_type not in (None, "single"):
         parser.error(f"--dataloader-type {args.dataloader_type}: this trainer takes single alone")
+    if args.dataset != "gpt":
+        parser.error(f"--dataset {args.dataset}: this trainer is for gpt")
+    if is_packed(args) and args.sequence_packing_scheduler not in ROW_PACKERS:
+        parser.error(
+            "conversations are packed into rows of one length here; give "
+            f"--sequence-packing-scheduler {ROW_PACKERS[0]}"
+        )
     if args.coordinator is not None:
         jax.distributed.initialize(args.coordinator, args.processes, args.process)
-    train(args)
+    run(args)
 
 
 if __name__ == "__main__":

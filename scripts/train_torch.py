@@ -26,7 +26,6 @@ try:
     import torch.distributed as dist
     from coredata_torch import (
         LoaderConfig,
-        PretrainingDataLoader,
         build_train_valid_test_data_iterators,
         torch_ranks,
     )
@@ -38,6 +37,7 @@ try:
     from coredata.preprocess import preprocess
     from coredata.storage import atomic_write
     from coredata.text import Tokenizer, demo_tokenizer
+    from coredata.tools.data_tokenizer import tokenizer_from_args
     from coredata.tools.data_words import in_flags
     from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
 except ModuleNotFoundError as missing:
@@ -63,17 +63,17 @@ def tokenise(directory: Path) -> None:
         preprocess(str(text), str(directory / name), demo_tokenizer(), append_eod=True)
 
 
-def choose_data(args: argparse.Namespace, ranks: Ranks) -> Tokenizer | None:
+def choose_data(args: argparse.Namespace, ranks: Ranks) -> Tokenizer:
     """Without flags about data, those of both sources, which are made if need be.
 
     Returns:
-        Their tokenizer; None if flags name the data.
+        The tokenizer.
     """
     args.segment_ids = True  # which keep documents apart in the model
     if args.data_cache_path is None:
         args.data_cache_path = str(Path(args.directory) / "cache")
     if args.mock_data or any(getattr(args, name) for name in DATA):
-        return None
+        return tokenizer_from_args(args)
     build_in_turn(ranks, "shared", lambda: tokenise(Path(args.directory)))
     args.data_path, args.split = [], "98,1,1"
     for name, share in SHARES.items():
@@ -179,11 +179,12 @@ def train(args: argparse.Namespace, world: World) -> None:
         num_workers=args.num_workers,
     )
     samples = args.train_iters * args.global_batch_size
+    rounds = args.global_batch_size // (args.micro_batch_size * world.size)
     data = build_train_valid_test_data_iterators(
         provider, [samples, 0, 0], config=loaders, ranks=ranks
     )
     torch.manual_seed(0)
-    model = Model(data.train.dataset.config.tokenizer.vocab_size, args.seq_length)
+    model = Model(tokenizer.vocab_size, args.seq_length)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.02) if parameter.dim() > 1 else None
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate)
@@ -195,7 +196,12 @@ def train(args: argparse.Namespace, world: World) -> None:
         data.load_state_dict(saved["data"])
         done = saved["step"]
     for step in range(done + 1, args.train_iters + 1):
-        loss, digest = take_step(model, optimizer, data.train, loaders, world)
+        micro_batches = list(islice(data.train, rounds))
+        if len(micro_batches) < rounds:
+            if ranks.rank == 0:
+                print(f"no more samples after step {step - 1}")
+            break
+        loss, digest = take_step(model, optimizer, micro_batches, world)
         if ranks.rank == 0:
             print(f"step {step} loss {loss:.4f} batch {digest}", flush=True)
         if ranks.rank == 0 and step % args.checkpoint_interval == 0:
@@ -211,14 +217,10 @@ def train(args: argparse.Namespace, world: World) -> None:
 def take_step(
     model: Model,
     optimizer: torch.optim.Optimizer,
-    batches: PretrainingDataLoader,
-    loaders: LoaderConfig,
+    micro_batches: list[dict[str, Tensor]],
     world: World,
 ) -> tuple[float, str]:
     """One global batch; the mean loss over its tokens, and its digest."""
-    per_round = loaders.micro_batch_size * loaders.data_parallel_size
-    rounds = (loaders.global_batch_size or per_round) // per_round
-    micro_batches = [next(batches) for _ in range(rounds)]
     sums = torch.zeros(2)
     optimizer.zero_grad()
     for batch in micro_batches:
@@ -258,6 +260,11 @@ def main() -> None:
     for name in ("train_samples", "rampup_batch_size"):
         if getattr(args, name) is not None:
             parser.error(f"--{name.replace('_', '-')}: this trainer takes --steps and one size")
+    kinds = {"--sft": args.sft, "--use-varlen-dataset": args.use_varlen_dataset}
+    kinds[f"--dataset {args.dataset}"] = args.dataset != "gpt"
+    for flag, given in kinds.items():
+        if given:
+            parser.error(f"{flag}: this trainer is for gpt; train_jax.py packs conversations")
     if "RANK" not in os.environ:
         run(args, World(SingleProcess()))
         return
