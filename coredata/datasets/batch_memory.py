@@ -3,6 +3,7 @@
 import ctypes
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,27 +12,28 @@ from coredata.datasets.protocol import Batch
 
 _ALIGNMENT = 64
 
-Layout = tuple[int, tuple[tuple[str, tuple[int, ...], np.dtype, int], ...]]
-"""Bytes of a block; name, shape, dtype of each field and where in the block it begins."""
+Fields = Mapping[str, tuple[tuple[int, ...], DTypeLike]]
+"""Name -> shape, dtype."""
 
 
-def layout(fields: Mapping[str, tuple[tuple[int, ...], DTypeLike]]) -> Layout:
-    """Fields, name -> (shape, dtype), one after the other, each from a cache line on."""
+def layout(fields: Fields) -> np.dtype:
+    """A structured dtype whose one element is a batch: each field begins at a cache line."""
     size = 0
-    places = []
-    for name, (shape, kind) in fields.items():
-        dtype = np.dtype(kind)
-        places.append((name, shape, dtype, size))
-        size += -(-math.prod(shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
-    return size, tuple(places)
+    offsets = []
+    for shape, kind in fields.values():
+        offsets.append(size)
+        size += -(-math.prod(shape) * np.dtype(kind).itemsize // _ALIGNMENT) * _ALIGNMENT
+    formats = [(kind, shape) for shape, kind in fields.values()]
+    parts: Any = {"names": list(fields), "formats": formats, "offsets": offsets, "itemsize": size}
+    return np.dtype(parts)
 
 
-def allocate(fields: Mapping[str, tuple[tuple[int, ...], DTypeLike]]) -> Batch:
+def allocate(fields: Fields) -> Batch:
     """Uninitialised arrays, field -> (shape, dtype), that lie in one block of memory."""
     return allocate_layout(layout(fields))
 
 
-def allocate_layout(fields: Layout) -> Batch:
+def allocate_layout(fields: np.dtype) -> Batch:
     """The same for a layout that was worked out before.
 
     One block, because the C library hands a freed block of the same size out again as it is,
@@ -39,11 +41,8 @@ def allocate_layout(fields: Layout) -> Batch:
     every batch, which costs more than filling them. It begins at a cache line: wide stores that
     cross lines take twice as long.
     """
-    size, places = fields
-    block = np.empty(size + _ALIGNMENT, np.uint8)
+    block: Any = np.empty(fields.itemsize + _ALIGNMENT, np.uint8)
     # A number from `ctypes` costs a third of what `block.ctypes.data` does.
     shift = -ctypes.addressof(ctypes.c_char.from_buffer(block)) % _ALIGNMENT
-    return {
-        name: np.ndarray(shape, dtype, block, shift + offset)
-        for name, shape, dtype, offset in places
-    }
+    whole: np.ndarray = np.ndarray((), fields, block, shift)
+    return {name: whole[name] for name in fields.names or ()}

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from coredata._typing import Int64, Integer, Shaped
-from coredata.datasets.batch_memory import Layout, allocate_layout, layout
+from coredata.datasets.batch_memory import allocate_layout, layout
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_fields import (
     fill_attention_mask,
@@ -91,7 +91,7 @@ def read_mapped(
         return None
     memory, _, sequence_pointers = mapped
     batch = _allocate(len(samples), config)
-    count, table = read_samples(
+    table = read_samples(
         samples,
         *order.arrays,
         sequence_pointers,
@@ -104,10 +104,10 @@ def read_mapped(
         batch["loss_mask"],
         batch["position_ids"],
     )
-    if count < 0:
+    if table.size == 0:
         return None
     if config.eod_mask_loss or not _counted(config) or config.segment_ids:
-        _finish(batch, memory, table, count, config, ids)
+        _finish(batch, memory, table, config, ids)
     return batch
 
 
@@ -115,14 +115,15 @@ def _finish(
     batch: Batch,
     memory: np.ndarray,
     table: np.ndarray,
-    count: int,
     config: GPTDatasetConfig,
     ids: SpecialIds,
 ) -> None:
     """Fields that follow from ends of documents, with the table of `read_samples`."""
     rows = len(batch["tokens"]) + 1
     room = (len(table) - rows) // 3
-    row_splits, starts = table[:rows], table[rows : rows + count]
+    row_splits = table[:rows]
+    count = row_splits[-1]
+    starts = table[rows : rows + count]
     lengths = table[rows + 2 * room : rows + 2 * room + count]
     _mark_ends(batch, memory, starts, lengths, row_splits, config, ids)
     _add_boundaries(batch, row_splits, lengths, lengths_of_rows(row_splits, lengths), config)
@@ -247,7 +248,7 @@ def _allocate(rows: int, config: GPTDatasetConfig) -> Batch:
 
 
 @lru_cache(maxsize=64)
-def _layout(rows: int, size: int, dtype: str, attention_mask: bool, segment_ids: bool) -> Layout:
+def _layout(rows: int, size: int, dtype: str, attention_mask: bool, segment_ids: bool) -> np.dtype:
     """Shapes and dtypes, in the order in which samples list their fields."""
     shape = (rows, size)
     fields: dict[str, tuple[tuple[int, ...], str]] = {

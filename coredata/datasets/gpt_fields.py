@@ -63,15 +63,18 @@ def fill(
     `counted`, and left alone otherwise.
 
     A row is put together in its narrow dtype first: that costs little, and then all fields are
-    written from their first column on, which keeps wide stores within cache lines.
+    written from their first column on, which keeps wide stores within cache lines. Meanwhile the
+    tokens of the next row arrive; of rows longer than is asked for at once, span by span.
     """
     batch, size = tokens.shape
     line = np.int64(max(_CACHE_LINE // memory.itemsize, 1))
+    room = _LINES_OF_ROW * line
     text = np.empty(size + 1, memory.dtype)
+    _ask_row(memory, starts, lengths, row_splits[:2], room, line)
     for row in range(batch):
         filled = np.int64(0)
         for span in range(row_splits[row], row_splits[row + 1]):
-            if span + 1 < row_splits[batch]:
+            if size > room and span + 1 < row_splits[batch]:
                 asked = min(lengths[span + 1], _LINES_OF_SPAN * line)
                 _ask(memory, starts[span + 1], asked, line)
             source = memory[starts[span] : starts[span] + lengths[span]]
@@ -82,18 +85,24 @@ def fill(
         rest = text[filled:]
         for i in range(rest.size):
             rest[i] = 0  # what padding becomes; `pad` need not fit
-        if row + 1 < batch:
-            left = _LINES_OF_ROW * line
-            for span in range(row_splits[row + 1], row_splits[row + 2]):
-                asked = min(lengths[span], left)
-                _ask(memory, starts[span], asked, line)
-                left -= asked
+        _ask_row(memory, starts, lengths, row_splits[row + 1 : row + 3], room, line)
         _write_row(text[:size], text[1:], pad, tokens[row], labels[row], loss_mask[row])
         without_loss = loss_mask[row, max(filled - 1, 0) :]
         for i in range(without_loss.size):
             without_loss[i] = 0
         if counted:
             _count(position_ids[row])
+
+
+@part
+def _ask_row(memory, starts, lengths, splits, room, line):
+    """Ask for the spans from splits[0] to splits[1], up to `room` tokens; not without a row."""
+    if splits.size == 2:
+        left = room
+        for span in range(splits[0], splits[1]):
+            asked = min(lengths[span], left)
+            _ask(memory, starts[span], asked, line)
+            left -= asked
 
 
 @part

@@ -28,10 +28,10 @@ def read_samples(
     """Find the tokens of `samples` and turn them into fields where they lie.
 
     Everything is checked before it is used. `sequence_pointers` count bytes, `memory` is the
-    whole file. Returns the number of spans, and one array, because each costs time to hand over:
-    row splits (B + 1), then three parts of equal size, of which the first begins with where in
-    `memory` each span lies and the third with its length. Where something is wrong the number is
-    -1 and nothing has been written; whoever reads the samples in steps finds out what.
+    whole file. Returns row splits (B + 1), then three parts of equal size, of which the first
+    begins with where in `memory` each span lies and the third with its length: one array, because
+    each costs time to hand over. It is empty where something is wrong; then nothing has been
+    written, and whoever reads the samples in steps finds out what it is.
     """
     size = np.int64(tokens.shape[1])
     itemsize = np.int64(memory.itemsize)
@@ -45,8 +45,9 @@ def read_samples(
         extra,
         size,
     )
+    nothing = table[:0]
     if error != 0:
-        return np.int64(-1), table
+        return nothing
     rows = samples.size + 1
     room = (table.size - rows) // 3
     starts = table[rows : rows + room]
@@ -55,14 +56,14 @@ def read_samples(
     for span in range(count):
         sequence = starts[span]
         if sequence >= sequence_pointers.size:
-            return np.int64(-1), table
+            return nothing
         pointer = sequence_pointers[sequence]
         bytes_before = offsets[span] * itemsize
         available = memory.size * itemsize - pointer
         if pointer < 0 or pointer % itemsize != 0:
-            return np.int64(-1), table
+            return nothing
         if bytes_before + lengths[span] * itemsize > available:
-            return np.int64(-1), table
+            return nothing
         starts[span] = (pointer + bytes_before) // itemsize
     fill(
         memory,
@@ -76,7 +77,7 @@ def read_samples(
         loss_mask,
         position_ids,
     )
-    return count, table
+    return table
 
 
 def lengths_of_rows(
