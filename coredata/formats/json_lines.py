@@ -107,7 +107,7 @@ class JsonLines:
         Raises:
             DamagedFileError: the file is no text, is cut off, or has a line that is too long.
         """
-        with open_stream(self.path, self.storage_options) as stream:
+        with open_stream(self.path, self.storage_options, self.end) as stream:
             offset, number = self.start, 1
             if offset and isinstance(stream, PlainStream):
                 # From the byte before: what is found first is the rest of a line that started

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coredata.formats.rows import DamagedFileError, RowError
+from coredata.formats.rows import NOT_DAMAGE, DamagedFileError, RowError
 from coredata.storage import open_binary
 
 PARQUET_NAMES = (".parquet", ".pq")
@@ -93,6 +93,8 @@ class ParquetRows:
             while True:
                 try:
                     batch = next(batches, None)
+                except NOT_DAMAGE:
+                    raise
                 except (pyarrow.ArrowException, OSError) as error:
                     raise self._damaged(error) from error
                 if batch is None:
@@ -115,6 +117,8 @@ class ParquetRows:
         with open_binary(self.path, self.storage_options) as stream:
             try:
                 file = pyarrow.parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+            except NOT_DAMAGE:
+                raise
             except (pyarrow.ArrowException, OSError) as error:
                 raise self._damaged(error) from error
             with file:

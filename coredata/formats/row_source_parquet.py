@@ -12,7 +12,7 @@ import numpy as np
 
 from coredata._typing import Int64
 from coredata.formats.row_source import Row, RowSource, check_row
-from coredata.formats.rows import DamagedFileError, RowError
+from coredata.formats.rows import NOT_DAMAGE, DamagedFileError, RowError
 from coredata.storage import local_path, open_reader
 from coredata.storage.byte_stream import ReaderFile
 
@@ -157,6 +157,8 @@ class ParquetSource(RowSource):
                 return self._tables[group]
             try:
                 table = file.read_row_group(group, list(self.columns), use_threads=False)
+            except NOT_DAMAGE:
+                raise
             except (pyarrow.ArrowException, OSError) as error:
                 raise self._damaged(error) from error
             while len(self._tables) >= self._groups:
@@ -178,6 +180,9 @@ class ParquetSource(RowSource):
         stream = ReaderFile(self._reader)
         try:
             self._file = pyarrow.parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+        except NOT_DAMAGE:
+            stream.close()
+            raise
         except (pyarrow.ArrowException, OSError) as error:
             stream.close()
             raise self._damaged(error) from error

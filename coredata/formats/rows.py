@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from coredata.storage import StorageError
+
+NOT_DAMAGE = (StorageError, FileNotFoundError, PermissionError)
+"""Errors of storage that say nothing about what is in a file."""
+
 _SHOWN_KEYS = 8
 
 

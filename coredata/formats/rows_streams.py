@@ -5,7 +5,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 from coredata.formats.rows import DamagedFileError
 from coredata.storage import open_binary
@@ -21,9 +21,14 @@ _LARGEST_ZSTD_WINDOW = 1 << 31
 class ByteStream(ABC):
     """A sequential reader of decompressed bytes. Use it as a context manager."""
 
-    def __init__(self, path: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        storage_options: Mapping[str, Any] | None = None,
+        stop: int | None = None,
+    ) -> None:
         self._path = path
-        self._file: BinaryIO = open_binary(path, storage_options)
+        self._file = open_binary(path, storage_options, stop=stop)
 
     @abstractmethod
     def read(self, length: int) -> bytes:
@@ -54,8 +59,10 @@ def is_compressed(path: str) -> bool:
     return path.endswith(GZIP_NAMES + ZSTD_NAMES)
 
 
-def open_stream(path: str, storage_options: Mapping[str, Any] | None = None) -> ByteStream:
-    """The bytes of `path`, decompressed as its name asks for.
+def open_stream(
+    path: str, storage_options: Mapping[str, Any] | None = None, stop: int | None = None
+) -> ByteStream:
+    """The bytes of `path`, decompressed as its name asks for; `stop` as in `open_binary`.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -65,7 +72,7 @@ def open_stream(path: str, storage_options: Mapping[str, Any] | None = None) -> 
         return _Gzip(path, storage_options)
     if path.endswith(ZSTD_NAMES):
         return _Zstandard(path, storage_options)
-    return PlainStream(path, storage_options)
+    return PlainStream(path, storage_options, stop)
 
 
 class PlainStream(ByteStream):
@@ -77,7 +84,7 @@ class PlainStream(ByteStream):
 
     def read(self, length: int) -> bytes:
         """Up to `length` bytes more; none at the end."""
-        return self._file.read(length)
+        return self._file.read1(length)
 
 
 class _Gzip(ByteStream):

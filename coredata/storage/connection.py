@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 from urllib.parse import urlsplit
 
-from coredata.storage.faults import ObjectChangedError, ShortBodyError, StorageError
+from coredata.storage.faults import NoRangesError, ObjectChangedError, ShortBodyError
 from coredata.storage.options import ReadOptions
 from coredata.storage.remote import filesystem, reading_options
 
@@ -72,7 +72,7 @@ class Connection:
 
         Raises:
             FileNotFoundError: no such object, or a directory.
-            StorageError: its size is not known.
+            NoRangesError: its size is not known.
             Exception: whatever the file system raises.
         """
         remote, key = self._system(url)
@@ -84,8 +84,8 @@ class Connection:
         if found.get("type") == "directory":
             raise FileNotFoundError(f"{url} is a directory, and an object was expected")
         if not isinstance(found.get("size"), int):
-            raise StorageError(
-                f"{url}: its size is not known, so no part of it can be asked for. Serve it from a "
+            raise NoRangesError(
+                "its size is not known, so no part of it can be asked for. Serve it from a "
                 "server that gives Content-Length, or copy it to a local disk"
             )
         self._checked[url] = time.monotonic()
@@ -133,7 +133,7 @@ class Connection:
         Raises:
             ObjectChangedError: it is another object than `facts` are of.
             ShortBodyError: fewer bytes came.
-            StorageError: more bytes came.
+            NoRangesError: more bytes came.
             Exception: whatever the file system raises.
         """
         remote, key = self._system(url)
@@ -151,7 +151,7 @@ class Connection:
         if len(data) < stop - start:
             raise ShortBodyError(f"{len(data)} bytes came instead of {stop - start}")
         if len(data) > stop - start:
-            raise StorageError(
+            raise NoRangesError(
                 f"{len(data)} bytes came instead of {stop - start}; the server seems to ignore "
                 "ranges. Read it through one that does not, or copy the file to a local disk"
             )

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from coredata.storage.block_checksums import ChecksumError
 
 Meaning = Literal[
-    "again", "expired", "doubtful", "damaged", "forbidden", "missing", "changed", "refused"
+    "again", "expired", "doubtful", "damaged", "forbidden", "missing", "changed", "whole", "refused"
 ]
 
 _CLIENTS = (
@@ -80,6 +80,10 @@ class ObjectChangedError(StorageError):
     """An object is not the one that was opened: it was written again while it was in use."""
 
 
+class NoRangesError(StorageError):
+    """An object of which no parts can be had: its size is not known, or ranges are ignored."""
+
+
 def client_errors() -> tuple[type[Exception], ...]:
     """What file systems raise when a request fails: OSErrors, and errors of loaded clients."""
     return OSError, EOFError, http.client.HTTPException, *_loaded(_CLIENTS)
@@ -107,6 +111,8 @@ def understand(error: BaseException) -> Fault:
     reason = _reason(error, statuses, codes)
     if isinstance(error, ChecksumError):
         return Fault("damaged", str(error))
+    if isinstance(error, NoRangesError):
+        return Fault("whole", str(error))
     if codes & _EXPIRED_CODES:
         return Fault("expired", reason)
     if 412 in statuses or 416 in statuses or isinstance(error, ObjectChangedError):

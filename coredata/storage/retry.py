@@ -9,6 +9,7 @@ from typing import TypeVar
 from coredata.storage.block_checksums import ChecksumError
 from coredata.storage.faults import (
     Fault,
+    NoRangesError,
     ObjectChangedError,
     StorageError,
     client_errors,
@@ -60,6 +61,7 @@ class Retry:
             FileNotFoundError: there is no such object.
             PermissionError: the credentials do not allow it, or have expired.
             ObjectChangedError: it is not the object that was opened.
+            NoRangesError: no parts of it can be had.
             ChecksumError: bytes came three times that are not those that were written.
             StorageError: anything else that does not pass, or did not before the deadline.
         """
@@ -99,6 +101,8 @@ def _given_up(what: str, fault: Fault, tries: int, spent: float) -> OSError:
             f"{what}: the object has changed since it was opened: {fault.reason}. Data must not "
             "change during a run; start again with the new object, or bring back the old one"
         )
+    if fault.meaning == "whole":
+        return NoRangesError(f"{what}: {fault.reason}")
     if fault.meaning == "damaged":
         return ChecksumError(
             f"{what}: {fault.reason}, {tries} times: what is stored is damaged. Write it again, or "

@@ -271,7 +271,8 @@ async def _main(upstream: int, port: int) -> None:
     state = State(upstream)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _Connection(state, reader, writer).serve()
+        with contextlib.suppress(asyncio.CancelledError):  # the proxy ends; asyncio would complain
+            await _Connection(state, reader, writer).serve()
 
     server = await asyncio.start_server(serve, "127.0.0.1", port, limit=_LONGEST_HEAD, backlog=1024)
     print(json.dumps({"port": server.sockets[0].getsockname()[1]}), flush=True)
