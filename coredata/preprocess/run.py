@@ -50,6 +50,7 @@ def preprocess(
     encoder: str = "auto",
     progress: TextStream | None = None,
     log_interval: int | None = None,
+    checksums: bool = False,
     storage_options: Mapping[str, Any] | None = None,
 ) -> PreprocessReport:
     """Tokenise JSON lines or parquet into `.bin`/`.idx` pairs, one pair for each key.
@@ -92,6 +93,8 @@ def preprocess(
             itself; "gigatoken" to insist on it; "tokenizers" to do without. The ids are the same.
         progress: where progress is printed, if it is a terminal or `log_interval` is given.
         log_interval: print a line of progress every so many documents.
+        checksums: also write a `.crc` file beside each pair, so that readers of a URL can find
+            flipped bytes (`ReadOptions.checksums`); the pairs are the same without.
         storage_options: for URLs, passed to fsspec.
 
     Raises:
@@ -180,6 +183,7 @@ def preprocess(
         merge(
             [work.part_prefix(shard.index, number) for shard in shards],
             prefix,
+            checksums=checksums,
             storage_options=storage_options,
         )
     work.remove(shards, len(keys))

@@ -57,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out documents without tokens, instead of writing them without sequences",
     )
+    data.add_argument(
+        "--write-checksums",
+        action="store_true",
+        help="also write the checksums of each pair, to .crc beside it, for readers of a URL to "
+        "find flipped bytes with",
+    )
     sentences = parser.add_argument_group("sentences")
     sentences.add_argument(
         "--split-sentences", action="store_true", help="make each sentence a sequence"
@@ -224,6 +230,7 @@ def _preprocess(
         shard_bytes=None if args.shard_size is None else args.shard_size << 20,
         progress=sys.stderr,
         log_interval=args.log_interval,
+        checksums=args.write_checksums,
     )
 
 

@@ -1,5 +1,6 @@
 """Token files in a bucket: written, merged and preprocessed there, read by any kind of process."""
 
+import io
 import json
 import multiprocessing
 import os
@@ -8,12 +9,28 @@ import tracemalloc
 import uuid
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
-from coredata.formats import IndexedDataset, IndexedDatasetBuilder, merge, verify_indexed
+from coredata.formats import (
+    IndexedDataset,
+    IndexedDatasetBuilder,
+    merge,
+    open_rows,
+    verify_indexed,
+)
 from coredata.preprocess import PreprocessError, preprocess
 from coredata.storage import CopiedObject, StorageError, open_copied
-from coredata.testing.fault_proxy import delay, flipped_byte, forbidden, status
+from coredata.testing.fault_proxy import (
+    delay,
+    flipped_byte,
+    forbidden,
+    reset,
+    short_body,
+    stall,
+    status,
+)
 from coredata.text import ByteTokenizer
 
 TOKENS = np.random.default_rng(1).integers(0, 60_000, 500_000, np.uint16)
@@ -144,7 +161,7 @@ LINES = [{"text": f"document number {n} " * (n % 7)} for n in range(300)]
 JSON_LINES = "".join(json.dumps(line) + "\n" for line in LINES).encode()
 
 
-def preprocessed(prefix, source, options=None, workers=1):
+def preprocessed(prefix, source, options=None, workers=1, **more):
     return preprocess(
         source,
         prefix,
@@ -153,6 +170,7 @@ def preprocessed(prefix, source, options=None, workers=1):
         workers=workers,
         shard_bytes=3000,
         storage_options=options,
+        **more,
     )
 
 
@@ -168,6 +186,57 @@ def test_preprocessing_in_a_bucket(bucket, options, tmp_path, workers):
         name = f"x_text_document{suffix}"
         assert bucket.get(f"out/{name}") == local_bytes(str(tmp_path / name))
     assert bucket.names() == ["in.jsonl", "out/x_text_document.bin", "out/x_text_document.idx"]
+
+
+def test_preprocessing_with_checksums_in_a_bucket(bucket, options, tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(JSON_LINES)
+    source = bucket.put("in.jsonl", JSON_LINES)
+    preprocessed(f"{bucket.url}/out/x", source, options, checksums=True)
+    preprocessed(str(tmp_path / "x"), str(tmp_path / "in.jsonl"), checksums=True)
+    names = [f"x_text_document{suffix}" for suffix in (".bin", ".crc", ".idx")]
+    assert bucket.names() == ["in.jsonl", *[f"out/{name}" for name in names]]
+    for name in names:
+        assert bucket.get(f"out/{name}") == local_bytes(str(tmp_path / name))
+    reading = {**options, "coredata": {**options["coredata"], "checksums": True}}
+    dataset = IndexedDataset(f"{bucket.url}/out/x_text_document", storage_options=reading)
+    assert [dataset[0].size, dataset[1].size] == [19, 37]
+
+
+FAULTS = {
+    "500": status(500, r"^GET .*/in\.jsonl", skip=1, times=3),
+    "503": status(503, r"^GET .*/in\.jsonl", skip=1, times=3),
+    "reset in the middle": reset(r"^GET .*/in\.jsonl", at_byte=500, skip=1, times=2),
+    "body cut off": short_body(500, r"^GET .*/in\.jsonl", skip=1, times=2),
+    "silence in the middle": stall(30.0, r"^GET .*/in\.jsonl", at_byte=500, skip=1, times=1),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_faults_while_input_is_read_are_not_seen(bucket, options, proxy, tmp_path, fault):
+    (tmp_path / "in.jsonl").write_bytes(JSON_LINES)
+    source = bucket.put("in.jsonl", JSON_LINES)
+    proxy.set(fault)
+    options["coredata"]["timeout"] = 1.0
+    preprocessed(str(tmp_path / "far"), source, options)
+    assert sum(proxy.counters().faults.values()) == fault.times
+    preprocessed(str(tmp_path / "near"), str(tmp_path / "in.jsonl"))
+    for suffix in (".bin", ".idx"):
+        name = f"_text_document{suffix}"
+        far, near = (local_bytes(f"{tmp_path}/{side}{name}") for side in ("far", "near"))
+        assert far == near
+
+
+def test_input_that_cannot_be_had_is_not_called_broken(bucket, options, proxy, tmp_path):
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["one", "two"] * 1000}), file)
+    source = bucket.put("in.parquet", file.getvalue())
+    preprocessed(str(tmp_path / "x"), source, options)
+    options["coredata"]["deadline"] = 0.3
+    proxy.set(status(503, r"^GET .*/in\.parquet"))
+    with pytest.raises(StorageError, match=r"bytes .* of .*/in\.parquet: failed .*503"):
+        preprocessed(str(tmp_path / "x"), source, options)
+    with pytest.raises(StorageError, match=r"bytes .* of .*/in\.parquet: failed .*503"):
+        open_rows(source, storage_options=options)
 
 
 def test_preprocessing_that_was_stopped_goes_on(bucket, options, proxy):

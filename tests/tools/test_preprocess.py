@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from coredata.formats import IndexedDataset
+from coredata.formats import IndexedDataset, verify_block_checksums
 from coredata.preprocess import PreprocessError
 from coredata.text import demo_tokenizer
 from coredata.tools import preprocess as command
@@ -47,6 +47,12 @@ def test_sentences(corpus, tmp_path):
     run(*flags, "--keep-newlines", "--tokenizer-type", "ByteTokenizer")
     source = IndexedDataset(f"{tmp_path / 'out'}_text_sentence")
     assert [bytes(source[i].tolist()) for i in range(len(source))] == [b"One. ", b"Two."]
+
+
+def test_checksums(corpus, tmp_path):
+    flags = ("--input", corpus, "--tokenizer-type", "ByteTokenizer", "--write-checksums")
+    run(*flags, "--output-prefix", tmp_path / "out")
+    assert verify_block_checksums(tmp_path / "out_text_document").size == 18
 
 
 def test_keep_newlines_alone_is_remarked_on(corpus, tmp_path, capsys):
