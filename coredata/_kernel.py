@@ -33,3 +33,12 @@ def part(function: Callable[..., Any]) -> Callable[..., Any]:
     Python function that it was.
     """
     return register_jitable(no_cfunc_wrapper=True)(inspect.unwrap(function))
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A `part` that is copied to where kernels call it.
+
+    Otherwise LLVM calls what is large and has several callers, and each of many arrays costs time
+    to hand over: for calls in inner loops.
+    """
+    return register_jitable(no_cfunc_wrapper=True, forceinline=True)(inspect.unwrap(function))

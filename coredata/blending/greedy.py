@@ -13,7 +13,8 @@ each of n samples costs n × D. Three observations make it cheap, and change no 
   chord is the winner among all. Where it is not above, all lines are asked, for that one step.
 
 A block of gathered lines is thinned once more in the same way, to a window of 32 lines that are
-asked all at once. The cut is steered towards a wanted number of lines; it affects the speed alone.
+asked all at once; see `window`. The cut is steered towards a wanted number of lines; it affects
+the speed alone.
 
 Errors differ between members of a line by whole numbers, which doubles resolve up to 2^52 samples.
 """
@@ -21,20 +22,12 @@ Errors differ between members of a line by whole numbers, which doubles resolve 
 import numpy as np
 
 from coredata._kernel import kernel, part
-from coredata.blending.lanes import DRAWN, LANES, WEIGHT, draw_some, find_largest, lowest_bit
-from coredata.blending.lines import advance, gather, hand_back, largest
+from coredata.blending.lanes import DRAWN, WEIGHT
+from coredata.blending.lines import draw_one, gather, hand_back, largest
+from coredata.blending.window import LOWEST, draw_from, step_of
 
 Level = tuple[int, int, int]
 """How lines are thinned: the steps of a block, and lines to gather, about and at most."""
-
-_LOWEST = -1e300
-"""Below the error of any line that is not spent."""
-
-
-@part
-def step_of(t):
-    """T of sample t."""
-    return np.float64(t if t > 1 else 1)
 
 
 @part
@@ -157,37 +150,27 @@ def draw(
             low, high = height2, height2 + slope2 * (last2 - first2)
             low1, high1 = height1 + slope1 * (first2 - first1), height1 + slope1 * (last2 - first1)
             low = low if low > low1 else low1
-            low = low if low > _LOWEST else _LOWEST
+            low = low if low > LOWEST else LOWEST
             high = high if high > high1 else high1
-            high = high if high > _LOWEST else _LOWEST
+            high = high if high > LOWEST else LOWEST
             slope = (high - low) / (last2 - first2) if last2 > first2 else 0.0
-            while t < end2:
-                step = step_of(t)
-                bound = low + slope * (step - first2)
-                if t > 0:
-                    last = min(end2, t + len(winners))
-                    care = _care(names, n2, members, last - t) if careful else np.int64(0)
-                    for i in range(draw_some(window, winners, (t, last), care, ties, bound, slope)):
-                        j = winners[i]
-                        own = members[names[j]]
-                        dataset_index[t] = own.head
-                        dataset_sample_index[t] = own.count
-                        own.count += 1
-                        block[DRAWN, places[j]] = np.float64(own.count)
-                        t += 1
-                    if t == last:
-                        continue
-                    step = np.float64(t)
-                error, drawn = find_largest(window, np.int64(0), step)
-                if error <= low + slope * (step - first2):
-                    break
-                j = _untie(names, members, drawn)
-                own = members[names[j]]
-                dataset_index[t] = own.head
-                dataset_sample_index[t] = own.count
-                advance(block, places[j], own, order)
-                window[DRAWN, j] = block[DRAWN, places[j]]
-                t += 1
+            t = draw_from(
+                window,
+                names,
+                n2,
+                members,
+                order,
+                winners,
+                careful,
+                ties,
+                low,
+                slope,
+                t,
+                end2,
+                dataset_index,
+                dataset_sample_index,
+            )
+            hand_back(window, places, n2, block)
             if t == end2:
                 continue
             k, error = largest(block, block_names, n1, members, step_of(t))
@@ -195,37 +178,11 @@ def draw(
                 break
             cut2 = min(cut2, error) - 0.25 * wanted2 / n
             own = members[block_names[k]]
-            dataset_index[t] = own.head
-            dataset_sample_index[t] = own.count
-            advance(block, k, own, order)
+            draw_one(block, k, own, order, t, dataset_index, dataset_sample_index)
             t += 1
         hand_back(block, block_names, n1, lines)
         if t < end1:
             k, error = largest(lines, every, n, members, step_of(t))
             cut1 = min(cut1, error) - 0.25 * wanted1 / n
-            own = members[k]
-            dataset_index[t] = own.head
-            dataset_sample_index[t] = own.count
-            advance(lines, k, own, order)
+            draw_one(lines, k, members[k], order, t, dataset_index, dataset_sample_index)
             t += 1
-
-
-@part
-def _care(names, n, members, steps):
-    """Lanes, as bits, that in so many steps may be spent, or whose turn changes at each draw."""
-    care = np.int64(0)
-    for j in range(n):
-        own = members[names[j]]
-        if own.turns > 1 or own.limit - own.count <= steps:
-            care |= np.int64(1) << j
-    return care
-
-
-@part
-def _untie(names, members, drawn):
-    """Of the lanes whose bits are set in `drawn`, the one with the lowest head."""
-    winner = lowest_bit(drawn)
-    for j in range(winner + 1, LANES):
-        if (drawn >> j) & 1 and members[names[j]].head < members[names[winner]].head:
-            winner = np.int64(j)
-    return winner

@@ -9,6 +9,7 @@ from coredata.blending.greedy import Level, draw
 from coredata.blending.lanes import LANES, no_lines
 from coredata.blending.lines import UNLIMITED, make_lines
 from coredata.blending.weights import Numbers, check_normalized
+from coredata.blending.window import LOWEST, draw_few
 
 Indices = tuple[Integer[np.ndarray, " samples"], Int64[np.ndarray, " samples"]]
 """dataset_index (int16, or int32 for more than 32,767 datasets) and dataset_sample_index."""
@@ -62,48 +63,46 @@ def build_exhaustive_blending_indices(sizes: Numbers) -> Indices:
 
 
 def _draw(weights: np.ndarray, limits: np.ndarray, size: int) -> Indices:
-    dtype = np.int16 if len(weights) <= np.iinfo(np.int16).max else np.int32
-    dataset_index = np.empty(size, dtype=dtype)
-    dataset_sample_index = np.empty(size, dtype=np.int64)
     lines, members, order = make_lines(weights, limits)
     n = len(members)
+    every, winners = np.arange(n), np.empty(_WINNERS, np.int64)
+    careful = bool(np.any(members["turns"] > 1) or np.any(limits < UNLIMITED))
+    ties = int(len(weights) > LANES)
+    dtype = np.int16 if len(weights) <= np.iinfo(np.int16).max else np.int32
+    indices = np.empty(size, dtype), np.empty(size, np.int64)
+    if n <= LANES:
+        draw_few(
+            lines, every, n, members, order, winners, careful, ties, LOWEST, 0.0, 0, size, *indices
+        )
+        return indices
     levels = _levels(n, size)
     _, _, room = levels[0]
-    block, block_names = no_lines(room), np.empty(room, np.int64)
-    window, names = no_lines(LANES), np.empty(LANES, np.int64)
-    every, places, scratch = np.arange(n), np.empty(n + LANES, np.int64), np.empty(n)
-    winners = np.empty(_WINNERS, np.int64)
-    careful = bool(np.any(members["turns"] > 1) or np.any(limits < UNLIMITED))
     draw(
         lines,
         members,
         order,
         every,
-        block,
-        block_names,
-        window,
-        names,
-        places,
+        no_lines(room),
+        np.empty(room, np.int64),
+        no_lines(LANES),
+        np.empty(LANES, np.int64),
+        np.empty(n + LANES, np.int64),
         winners,
-        scratch,
+        np.empty(n),
         levels,
         careful,
-        np.int64(len(weights) > LANES),
-        dataset_index,
-        dataset_sample_index,
+        ties,
+        *indices,
     )
-    return dataset_index, dataset_sample_index
+    return indices
 
 
 def _levels(n: int, size: int) -> tuple[Level, Level]:
     """Outer and inner blocks for n lines; from timings at 10 to 40,000 lines.
 
-    A block of k steps draws k lines or fewer, so it gathers somewhat more. With few lines a level
-    gathers all of them, once.
+    A block of k steps draws k lines or fewer, so it gathers somewhat more. With few lines the outer
+    level gathers all of them, once.
     """
-    whole = (max(size, 1), n, n)
     steps = _STEPS * max(round(2 * math.sqrt(n) / _STEPS), 1)
-    return (
-        (steps, 3 * steps // 2, 4 * steps) if n > 4 * LANES else whole,
-        (_STEPS, _STEPS + 2, LANES) if n > LANES else whole,
-    )
+    outer = (steps, 3 * steps // 2, 4 * steps) if n > 4 * LANES else (max(size, 1), n, n)
+    return outer, (_STEPS, _STEPS + 2, LANES)

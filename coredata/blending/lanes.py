@@ -17,6 +17,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from coredata._bits import trailing_zeros
+
 LANES = 32
 """Lines asked at once: four registers of AVX-512, eight of AVX2."""
 WEIGHT, DRAWN = range(2)
@@ -39,12 +41,6 @@ def no_lines(lines: int) -> np.ndarray:
     empty = np.ndarray(shape, np.float64, memory, begin)
     empty[DRAWN] = np.inf
     return empty
-
-
-def _lowest(llvm: Any, bits: Any) -> Any:
-    kind = ir.FunctionType(_INT64, [_INT64, _BIT])
-    count = cgutils.get_or_insert_function(llvm.module, kind, "llvm.cttz.i64")
-    return llvm.call(count, [bits, _BIT(0)])
 
 
 class _Builder:
@@ -139,7 +135,7 @@ def draw_some(
         llvm.cbranch(llvm.and_(goes, more), draw, stop)
 
         llvm.position_at_end(draw)
-        llvm.store(_lowest(llvm, bits), llvm.gep(kept, [done]))
+        llvm.store(trailing_zeros(llvm, bits), llvm.gep(kept, [done]))
         one, none = (ir.Constant(_VECTOR, [x] * LANES) for x in (1.0, 0.0))
         following = llvm.add(done, _INT64(1))
         first = build.lanes(llvm.xor(bits, others))
@@ -197,13 +193,3 @@ def find_above(typing_context: Any, lines: Any, first: Any, cut: Any, early: Any
 
     result = types.Tuple((types.int64, types.int64, types.float64, types.float64))
     return result(lines, types.int64, cut, early, late), generate
-
-
-@intrinsic
-def lowest_bit(typing_context: Any, bits: Any) -> Any:
-    """`lowest_bit(bits)` in a kernel: the position of the lowest bit that is set; 64 of 0."""
-
-    def generate(context: Any, llvm: Any, signature: Any, arguments: Any) -> Any:
-        return _lowest(llvm, arguments[0])
-
-    return types.int64(types.int64), generate

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from coredata._bits import lowest_bit
 from coredata._kernel import part
 from coredata.blending.lanes import (
     DRAWN,
@@ -9,7 +10,6 @@ from coredata.blending.lanes import (
     WEIGHT,
     find_above,
     find_largest,
-    lowest_bit,
     no_lines,
 )
 
@@ -56,8 +56,10 @@ def make_lines(
 
 
 @part
-def advance(lines, k, own, order):
-    """Line k has been drawn: the turn goes to the next of its `own` datasets; it may be spent."""
+def draw_one(lines, k, own, order, t, dataset_index, dataset_sample_index):
+    """Sample t comes from line k, and the turn goes to the next of its `own` datasets."""
+    dataset_index[t] = own.head
+    dataset_sample_index[t] = own.count
     own.cursor += 1
     if own.cursor == own.turns:
         own.cursor = 0
@@ -67,10 +69,10 @@ def advance(lines, k, own, order):
 
 
 @part
-def hand_back(block, names, n, lines):
-    """What n lines of a block have drawn, copied to all lines."""
+def hand_back(block, places, n, lines):
+    """What n lines of a block have drawn, copied to the lines that it was gathered from."""
     for k in range(n):
-        lines[DRAWN, names[k]] = block[DRAWN, k]
+        lines[DRAWN, places[k]] = block[DRAWN, k]
 
 
 @part

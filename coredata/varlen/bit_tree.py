@@ -7,8 +7,8 @@ where the last ends.
 
 import numpy as np
 
+from coredata._bits import lowest_bit
 from coredata._kernel import kernel
-from coredata.blending.lanes import lowest_bit
 
 
 @kernel

@@ -10,7 +10,7 @@ from coredata._kernel import kernel
 from coredata.blending import build_blending_indices, greedy, normalize
 from coredata.blending import lines as of_lines
 from coredata.blending.greedy import draw
-from coredata.blending.lanes import DRAWN, LANES, WEIGHT, draw_some, lowest_bit, no_lines
+from coredata.blending.lanes import DRAWN, LANES, WEIGHT, draw_some, no_lines
 from coredata.blending.lines import MEMBERS, UNLIMITED, make_lines
 
 # What only kernels call, in kernels of its own.
@@ -125,11 +125,6 @@ def run(lines, winners, span, care, ties, low, slope):
     return draw_some(lines, winners, span, care, ties, low, slope)
 
 
-@numba.njit
-def lowest(bits):
-    return lowest_bit(bits)
-
-
 @given(st.lists(st.sampled_from([0.1, 0.2, 0.3]) | st.floats(0, 1), min_size=1, max_size=LANES))
 @settings(deadline=None)
 def test_some_draws(weights):
@@ -156,12 +151,6 @@ def test_draws_stop_before_what_needs_care_before_ties_and_at_the_chord():
     assert run(lines_of(weights, [0, 0, 0]), winners, (1, 4), 0, 0, 0.5, 0.0) == 0
     assert run(lines_of(weights, [0, 0, 0]), winners, (1, 4), 0, 0, 0.4, 0.25) == 1
     assert run(lines_of(weights, [0, 0, 0]), winners, (1, 4), 0, 0, 0.4, 0.0) == 3
-
-
-@pytest.mark.parametrize("bit", [0, 1, 31, 62])
-def test_lowest_bit(bit):
-    assert lowest((1 << bit) | (1 << 62)) == bit
-    assert lowest(0) == 64
 
 
 @given(st.data())

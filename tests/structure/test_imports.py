@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 CORE = ROOT / "coredata"
 
 PURE = {"indices", "blending", "fim", "masking", "varlen", "sampling"}
-NEUTRAL = {"_kernel", "_typing"}
+NEUTRAL = {"_bits", "_kernel", "_typing"}
 ALLOWED = {
     **{room: PURE | NEUTRAL for room in PURE},
     "storage": NEUTRAL,
