@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from coredata._typing import Integer, Shaped
-from coredata.datasets.gpt_batch import read_batch, read_mapped
+from coredata.datasets.gpt_batch import makes_attention_mask, read_batch
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_identity import (
     drops_last_partial_sequence,
@@ -15,6 +15,7 @@ from coredata.datasets.gpt_identity import (
 )
 from coredata.datasets.gpt_index_holder import GPTIndexHolder
 from coredata.datasets.gpt_index_plan import GPTIndexPlan
+from coredata.datasets.gpt_mapped import MappedReader
 from coredata.datasets.identity import (
     describe,
     description_hash,
@@ -29,7 +30,6 @@ from coredata.datasets.special_ids import special_ids
 from coredata.formats import IndexedDataset
 from coredata.indices import (
     IndexedOrder,
-    SampleOrder,
     Split,
 )
 from coredata.storage import join
@@ -84,6 +84,7 @@ class GPTDataset:
         self._special_ids = special_ids(config.tokenizer, bool(config.allow_ambiguous_pad_tokens))
         self._samples: int | None = None
         self._order: IndexedOrder | None = None
+        self._mapped: MappedReader | None = None
         self._holder = GPTIndexHolder(
             self._cache(),
             writable=config.path_to_cache is not None,
@@ -121,7 +122,7 @@ class GPTDataset:
         )
 
     @property
-    def order(self) -> SampleOrder:
+    def order(self) -> IndexedOrder:
         """Which tokens make sample k."""
         if self._order is None:
             self._order = IndexedOrder(
@@ -248,8 +249,13 @@ class GPTDataset:
         return batch
 
     def _read_mapped(self, indices: Shaped[np.ndarray, " batch"] | Sequence[int]) -> Batch | None:
-        """A batch in one compiled call, where that can be; see `read_mapped`."""
-        return read_mapped(self.dataset, self.order, indices, self.config, self._special_ids)
+        """A batch in one compiled call, where that can be; see `MappedReader`."""
+        if self._mapped is None:
+            source = self.dataset
+            if not isinstance(source, IndexedDataset) or makes_attention_mask(self.config):
+                return None
+            self._mapped = MappedReader(source, self.order, self.config, self._special_ids)
+        return self._mapped.read(indices)
 
     def _fields(self, numbers: SampleNumbers) -> Batch:
         """All fields of samples; infilling changes the tokens first."""
@@ -292,7 +298,8 @@ class GPTDataset:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what the receiving process can open or count again."""
-        return {**self.__dict__, "_order": None, "indices": pack_documents(self.indices)}
+        own = {"_order": None, "_mapped": None, "indices": pack_documents(self.indices)}
+        return {**self.__dict__, **own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, indices=unpack_documents(state["indices"]))

@@ -1,12 +1,11 @@
-"""From tokens to a batch of GPT samples: in one compiled call, or gathered first."""
+"""From spans of tokens to a batch of GPT samples."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from coredata._typing import Int64, Integer, Shaped
+from coredata._typing import Int64, Integer
 from coredata.datasets.batch_memory import allocate_layout, layout
 from coredata.datasets.gpt_config import GPTDatasetConfig
 from coredata.datasets.gpt_fields import (
@@ -18,11 +17,9 @@ from coredata.datasets.gpt_fields import (
     mark_ends,
     place_spans,
 )
-from coredata.datasets.gpt_mapped import lengths_of_rows, read_samples
 from coredata.datasets.protocol import Batch, TokenSource
 from coredata.datasets.special_ids import SpecialIds
-from coredata.formats import IndexedDataset
-from coredata.indices import IndexedOrder, SampleOrder, SampleSpans
+from coredata.indices import SampleSpans
 
 
 @dataclass(frozen=True)
@@ -70,65 +67,6 @@ def read_batch(
     return make_fields(gather(source, spans, config.sequence_length, extra, dtype), config, ids)
 
 
-def read_mapped(
-    source: TokenSource,
-    order: SampleOrder,
-    indices: Shaped[np.ndarray, " batch"] | Sequence[int],
-    config: GPTDatasetConfig,
-    ids: SpecialIds,
-) -> Batch | None:
-    """The same in one compiled call, for sample numbers of tokens that lie in a mapped file.
-
-    None where that cannot be: other sources, batch padding, dense masks, anything that is wrong.
-    Whoever then reads in steps finds out what it is.
-    """
-    if not (isinstance(source, IndexedDataset) and isinstance(order, IndexedOrder)):
-        return None
-    samples = np.asarray(indices)
-    plain = samples.dtype == np.int64 and samples.ndim == 1 and samples.flags.carray
-    mapped = source.mapped_tokens(config.output_dtype) if plain and samples.size else None
-    if mapped is None or makes_attention_mask(config):
-        return None
-    memory, _, sequence_pointers = mapped
-    batch = _allocate(len(samples), config)
-    table = read_samples(
-        samples,
-        *order.arrays,
-        sequence_pointers,
-        memory,
-        int(config.add_extra_token_to_sequence),
-        ids.pad,
-        _counted(config),
-        batch["tokens"],
-        batch["labels"],
-        batch["loss_mask"],
-        batch["position_ids"],
-    )
-    if table.size == 0:
-        return None
-    if config.eod_mask_loss or not _counted(config) or config.segment_ids:
-        _finish(batch, memory, table, config, ids)
-    return batch
-
-
-def _finish(
-    batch: Batch,
-    memory: np.ndarray,
-    table: np.ndarray,
-    config: GPTDatasetConfig,
-    ids: SpecialIds,
-) -> None:
-    """Fields that follow from ends of documents, with the table of `read_samples`."""
-    rows = len(batch["tokens"]) + 1
-    room = (len(table) - rows) // 3
-    row_splits = table[:rows]
-    count = row_splits[-1]
-    starts = table[rows : rows + count]
-    lengths = table[rows + 2 * room : rows + 2 * room + count]
-    _mark_ends(batch, memory, starts, lengths, row_splits, config, ids)
-    _add_boundaries(batch, row_splits, lengths, lengths_of_rows(row_splits, lengths), config)
-
-
 def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialIds) -> Batch:
     """All fields that `config` asks for, newly allocated; nothing is shared between batches."""
     text, row_lengths = gathered.text, gathered.row_lengths
@@ -137,22 +75,22 @@ def make_fields(gathered: GatheredText, config: GPTDatasetConfig, ids: SpecialId
     memory.flags.writeable = False
     row_splits = np.arange(rows + 1)
     starts = row_splits[:-1] * width
-    batch = _allocate(rows, config)
+    batch = allocate_layout(batch_layout(rows, config))
     fill_fields(
         memory,
         starts,
         row_lengths,
         row_splits,
         ids.pad,
-        _counted(config),
+        counted(config),
         batch["tokens"],
         batch["labels"],
         batch["loss_mask"],
         batch["position_ids"],
     )
-    _mark_ends(batch, memory, starts, row_lengths, row_splits, config, ids)
+    mark_ends_in(batch, memory, starts, row_lengths, row_splits, config, ids)
     spans = gathered.spans
-    _add_boundaries(batch, spans.row_splits, spans.lengths, row_lengths, config)
+    add_boundaries(batch, spans.row_splits, spans.lengths, row_lengths, config)
     if makes_attention_mask(config):
         mask = batch["attention_mask"]
         fill_attention_mask(text, row_lengths, ids.pad, ids.eod, config.reset_attention_mask, mask)
@@ -181,12 +119,12 @@ def _place(
     return out_offsets, row_lengths
 
 
-def _counted(config: GPTDatasetConfig) -> bool:
+def counted(config: GPTDatasetConfig) -> bool:
     """Whether positions are just 0 … S-1."""
     return not (config.inter_document_masking or config.reset_position_ids)
 
 
-def _mark_ends(
+def mark_ends_in(
     batch: Batch,
     memory: np.ndarray,
     starts: np.ndarray,
@@ -212,7 +150,7 @@ def _mark_ends(
         )
 
 
-def _add_boundaries(
+def add_boundaries(
     batch: Batch,
     row_splits: np.ndarray,
     lengths: np.ndarray,
@@ -234,16 +172,14 @@ def _add_boundaries(
             fill_segment_ids(cu_seqlens, row_lengths, batch["segment_ids"])
 
 
-def _allocate(rows: int, config: GPTDatasetConfig) -> Batch:
-    """The arrays of the fields that are always there, of masks and of segments."""
-    return allocate_layout(
-        _layout(
-            rows,
-            config.sequence_length,
-            config.output_dtype,
-            makes_attention_mask(config),
-            config.segment_ids,
-        )
+def batch_layout(rows: int, config: GPTDatasetConfig) -> np.dtype:
+    """The fields that are always there, masks and segments, in memory."""
+    return _layout(
+        rows,
+        config.sequence_length,
+        config.output_dtype,
+        makes_attention_mask(config),
+        config.segment_ids,
     )
 
 
