@@ -36,6 +36,7 @@ class PretrainingDataLoader(Loader[Tensors]):
         num_workers: int = 0,
         start_method: str | None = None,
         prefetch: int = 2,
+        look_ahead: int = 16,
         pin_memory: bool = True,
         repeat: bool = False,
     ) -> None:
@@ -48,6 +49,9 @@ class PretrainingDataLoader(Loader[Tensors]):
                 for local files: reading releases the interpreter.
             start_method: how workers start: "fork", "spawn" or "forkserver"; None is Python's own.
             prefetch: batches read ahead (by each worker); 0 reads in `next`, without workers only.
+            look_ahead: batches beyond those of which the dataset is told, so that storage behind
+                URLs fetches their bytes meanwhile; it keeps to its own limits of memory. With
+                workers, each is told of its own.
             pin_memory: put batches in page-locked memory where there is a GPU.
             repeat: start again with sample 0 after the end, as evaluations do.
 
@@ -59,6 +63,10 @@ class PretrainingDataLoader(Loader[Tensors]):
                 f"num_workers is {num_workers} and prefetch {prefetch}; expected 0 or more of each,"
                 " and with workers a prefetch of at least 1, such as 2"
             )
+        if look_ahead < 0:
+            raise ValueError(
+                f"look_ahead is {look_ahead}, expected 0 (no hints) or more, such as 16"
+            )
         if start_method is not None and start_method not in START_METHODS:
             raise ValueError(
                 f"start_method is {start_method!r}, expected one of {', '.join(START_METHODS)}, or "
@@ -68,6 +76,7 @@ class PretrainingDataLoader(Loader[Tensors]):
         self.num_workers = num_workers
         self.start_method = start_method
         self.prefetch = prefetch
+        self.look_ahead = look_ahead
         self.pin_memory = pin_memory
         self.repeat = repeat
         self._source: Source | None = None
@@ -108,11 +117,10 @@ class PretrainingDataLoader(Loader[Tensors]):
     def _start(self) -> Source:
         sampler = self.sampler.resume(self._consumed)
         pin_memory = self.pin_memory and torch.cuda.is_available()
+        common = self.dataset, sampler, self.prefetch, pin_memory, self.look_ahead
         if not self.num_workers:
-            return InThreads(self.dataset, sampler, self.prefetch, pin_memory)
-        return InWorkers(
-            self.dataset, sampler, self.prefetch, pin_memory, self.num_workers, self.start_method
-        )
+            return InThreads(*common)
+        return InWorkers(*common, self.num_workers, self.start_method)
 
     def _halt(self) -> None:
         source, self._source = self._source, None

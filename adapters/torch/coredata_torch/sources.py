@@ -1,17 +1,20 @@
 """Where a loader's batches come from: threads of this process, or worker processes."""
 
+import itertools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, final, runtime_checkable
 
+import numpy as np
 import torch
 
-from coredata.datasets.protocol import Dataset
+from coredata.datasets.protocol import Dataset, LooksAhead
 from coredata.loading import BatchLoader
 from coredata.loading.prefetch import Step, steps
 from coredata.sampling import BatchSampler
 from coredata_torch.tensors import Tensors, as_tensors
-from coredata_torch.view import TorchDataset, collate
+from coredata_torch.view import FetchedBatch, TorchDataset, collate
 
 
 @runtime_checkable
@@ -37,9 +40,14 @@ class InThreads:
     """Batches read ahead by a thread; reading and compiled code leave the interpreter free."""
 
     def __init__(
-        self, dataset: Dataset, sampler: BatchSampler, prefetch: int, pin_memory: bool
+        self,
+        dataset: Dataset,
+        sampler: BatchSampler,
+        prefetch: int,
+        pin_memory: bool,
+        look_ahead: int,
     ) -> None:
-        self._loader = BatchLoader(dataset, sampler, prefetch=prefetch)
+        self._loader = BatchLoader(dataset, sampler, prefetch=prefetch, look_ahead=look_ahead)
         self._pin_memory = pin_memory
 
     def __next__(self) -> tuple[int, Tensors]:
@@ -57,7 +65,9 @@ class InWorkers:
     """Batches read by torch's worker processes.
 
     The plan is stepped here, so that a worker knows nothing of positions, and batches come back in
-    its order, however many workers there are.
+    its order, however many workers there are. torch gives batches to workers in turn, so that it
+    is known which worker will read which: with a batch, a worker is told of later ones of its own,
+    and storage begins to fetch their bytes there. Were it wrong, bytes would be fetched twice.
     """
 
     def __init__(
@@ -66,13 +76,16 @@ class InWorkers:
         sampler: BatchSampler,
         prefetch: int,
         pin_memory: bool,
+        look_ahead: int,
         num_workers: int,
         start_method: str | None,
     ) -> None:
         self._due: deque[int] = deque()
+        ahead = look_ahead if isinstance(dataset, LooksAhead) else 0
+        told = -(-ahead // num_workers)
         loader = torch.utils.data.DataLoader(
-            TorchDataset(dataset),
-            batch_sampler=_Numbers(steps(sampler), self._due),
+            _ToldDataset(TorchDataset(dataset)),
+            batch_sampler=_Numbers(steps(sampler), self._due, num_workers, told),
             collate_fn=collate,
             num_workers=num_workers,
             multiprocessing_context=start_method,
@@ -100,14 +113,64 @@ class InWorkers:
 
 
 @final
-class _Numbers:
-    """A batch sampler that keeps, for each batch it gives out, the position after it."""
+class _Asked(list[int]):
+    """The samples of a batch, and those of later batches that the same worker will be asked for."""
 
-    def __init__(self, plan: Iterator[Step], due: deque[int]) -> None:
+    ahead: Sequence[np.ndarray] = ()
+
+
+@final
+class _ToldDataset(torch.utils.data.Dataset[Tensors]):
+    """What workers read: told with each batch of later ones, it passes that on to the dataset.
+
+    What fails there fails again, and is raised, when the batch itself is read.
+    """
+
+    def __init__(self, dataset: TorchDataset) -> None:
+        self._dataset = dataset
+        self._teller: ThreadPoolExecutor | None = None
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, index: int) -> Tensors:
+        return self._dataset[index]
+
+    def __getitems__(self, indices: _Asked) -> FetchedBatch:
+        source = self._dataset.source
+        if indices.ahead and isinstance(source, LooksAhead):
+            if self._teller is None:  # in the worker, at its first batch
+                self._teller = ThreadPoolExecutor(1, "coredata-worker-tell")
+            for samples in indices.ahead:
+                self._teller.submit(source.prefetch, samples)
+        return self._dataset.__getitems__(indices)
+
+
+@final
+class _Numbers:
+    """A batch sampler that keeps, for each batch it gives out, the position after it.
+
+    With each batch goes what a worker reads `told` batches of its own later; with its first one,
+    all of its batches up to there.
+    """
+
+    def __init__(self, plan: Iterator[Step], due: deque[int], workers: int, told: int) -> None:
         self._plan = plan
         self._due = due
+        self._workers = workers
+        self._told = told
 
-    def __iter__(self) -> Iterator[list[int]]:
-        for step in self._plan:
-            self._due.append(step.consumed_samples)
-            yield step.indices.tolist()
+    def __iter__(self) -> Iterator[_Asked]:
+        distance = self._told * self._workers
+        coming = deque(itertools.islice(self._plan, distance))
+        for number in itertools.count():
+            coming.extend(itertools.islice(self._plan, 1))
+            if not coming:
+                return
+            nearest = self._workers if number < self._workers else distance
+            asked = _Asked(coming[0].indices.tolist())
+            if self._told:
+                later = itertools.islice(coming, nearest, None, self._workers)
+                asked.ahead = [step.indices for step in later]
+            self._due.append(coming.popleft().consumed_samples)
+            yield asked
