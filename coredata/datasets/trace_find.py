@@ -26,9 +26,10 @@ def sequences_of(dataset: Any, document: int) -> tuple[int, int]:
     boundaries = source.document_indices if isinstance(source, IndexedDataset) else None
     count = len(source) if boundaries is None else len(boundaries) - 1
     if not 0 <= document < count:
+        numbered = f"{count}, numbered 0 to {count - 1}" if count else "none"
         raise IndexError(
             f"document {document} was asked of {dataset.dataset_path or 'unnamed data'}, which "
-            f"has {count}, numbered 0 to {count - 1}"
+            f"has {numbered}"
         )
     if boundaries is None:
         return document, document + 1

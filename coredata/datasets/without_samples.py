@@ -41,10 +41,12 @@ class WithoutSamples:
         self.dataset = dataset
         self.skip = skip if isinstance(skip, SkipList) else SkipList.of(skip)
         if self.skip.end > len(dataset):
+            size = len(dataset)
+            numbered = f"{size} samples, numbered 0 to {size - 1}" if size else "no samples"
             raise IndexError(
                 f"skip: sample {self.skip.end - 1} is to be skipped, but the dataset has "
-                f"{len(dataset)} samples, numbered 0 to {len(dataset) - 1}. Is the list for "
-                "another dataset, or does it name steps instead of samples?"
+                f"{numbered}. Is the list for another dataset, or does it name steps instead of "
+                "samples?"
             )
 
     @property

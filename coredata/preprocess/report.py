@@ -102,31 +102,53 @@ class PreprocessReport:
     def summary(self) -> str:
         """A few lines for people."""
         seconds = max(self.seconds, 1e-9)
-        rate = f"{self.rows.text_bytes / 1e6 / seconds:,.1f} MB/s, "
+        rate = f"{size_text(round(self.rows.text_bytes / seconds))}/s, "
         rate += f"{self.tokens / seconds:,.0f} tokens/s"
         lines = [
-            f"read     {self.files:,} files, {self.rows.lines - self.rows.blank_lines:,} rows, "
-            f"{self.rows.text_bytes / 1e6:,.1f} MB of text"
+            f"read     {count_of(self.files, 'file')}, "
+            f"{count_of(self.rows.lines - self.rows.blank_lines, 'row')}, "
+            f"{size_text(self.rows.text_bytes)} of text"
         ]
         for key, counts in self.keys.items():
             lines.append(
-                f"written  {self.prefixes[key]}.bin/.idx: {counts.documents:,} documents "
-                f"({counts.empty_documents:,} rows without tokens), {counts.sequences:,} "
-                f"sequences, {counts.tokens:,} tokens of {self.dtype}"
+                f"written  {self.prefixes[key]}.bin/.idx: "
+                f"{count_of(counts.documents, 'document')} "
+                f"({count_of(counts.empty_documents, 'row')} without tokens), "
+                f"{count_of(counts.sequences, 'sequence')}, "
+                f"{count_of(counts.tokens, 'token')} of {self.dtype}"
             )
         if self.encoder:
             why = f" ({self.encoder_reason})" if self.encoder_reason else ""
             lines.append(f"encoded  by {self.encoder}{why}")
         if self.rows.blank_lines:
-            lines.append(f"passed   {self.rows.blank_lines:,} blank lines")
+            lines.append(f"passed   {count_of(self.rows.blank_lines, 'blank line')}")
         if self.rows.bad_lines:
             lines.append(
-                f"skipped  {self.rows.bad_lines:,} bad lines, listed in {self.error_report}"
+                f"skipped  {count_of(self.rows.bad_lines, 'bad line')}, listed in "
+                f"{self.error_report}"
             )
         if self.rows.replaced_surrogates:
             lines.append(
-                f"mended   {self.rows.replaced_surrogates:,} lone surrogates, replaced by U+FFFD"
+                f"mended   {count_of(self.rows.replaced_surrogates, 'lone surrogate')}, replaced "
+                "by U+FFFD"
             )
         reused = f", {self.shards_reused:,} from an earlier run" if self.shards_reused else ""
-        lines.append(f"took     {self.seconds:,.1f} s: {rate} ({self.shards:,} shards{reused})")
+        lines.append(
+            f"took     {self.seconds:,.1f} s: {rate} ({count_of(self.shards, 'shard')}{reused})"
+        )
         return "\n".join(lines)
+
+
+def count_of(number: int, noun: str) -> str:
+    """A number of things, such as "1 file"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size_text(count: int) -> str:
+    """Bytes, such as "1.5 MB"; below a kilobyte all of them."""
+    if count < 1000:
+        return f"{count:,.0f} B"
+    for unit, size in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
+        if count < 1000 * size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count / 1e12:,.1f} TB"

@@ -21,7 +21,7 @@ from coredata.preprocess.execution import execute
 from coredata.preprocess.plan import default_shard_bytes, inspect_inputs, plan_shards
 from coredata.preprocess.problems import ProblemLog
 from coredata.preprocess.progress import ProgressPrinter, TextStream
-from coredata.preprocess.report import PreprocessReport, RowCounts
+from coredata.preprocess.report import PreprocessReport, RowCounts, count_of
 from coredata.preprocess.sentences import SentenceSplitter
 from coredata.preprocess.shard import BATCH_BYTES, Job
 from coredata.preprocess.tally import Tally
@@ -213,8 +213,9 @@ def _tell_beginning(progress: TextStream, opened: OpenedWork, reused: int) -> No
 
 def _nothing_written(files: int, rows: RowCounts, keys: Sequence[str]) -> PreprocessError:
     return PreprocessError(
-        f"no token was written: the input has {files} files with {rows.lines} lines, of which "
-        f"{rows.blank_lines} are blank and {rows.bad_lines} were skipped; the others have no text "
-        f"under {', '.join(keys)}. Is it the right input and the right keys (json_keys, "
+        f"no token was written: the input has {count_of(files, 'file')} with "
+        f"{count_of(rows.lines, 'line')}, "
+        f"{rows.blank_lines:,} of them blank and {rows.bad_lines:,} skipped; the others have no "
+        f"text under {', '.join(keys)}. Is it the right input and the right keys (json_keys, "
         "--json-keys)?"
     )

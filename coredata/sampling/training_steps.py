@@ -87,9 +87,11 @@ class TrainingSteps:
         """
         cyclic = self.sampler.cyclic
         if step < 0 or (not cyclic and step >= len(self)):
+            count = len(self)
+            numbered = f"steps are numbered from 0 to {count - 1}" if count else "there is none"
             raise IndexError(
-                f"step {step} of a run of {len(self)} steps over {self.sampler.total_samples} "
-                f"samples; steps are numbered from 0 to {len(self) - 1}"
+                f"step {step} of a run of {count} steps over {self.sampler.total_samples} "
+                f"samples; {numbered}"
             )
         begin = self.consumed_before(step)
         end = begin + self._sizes.batch_size(begin)

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 
 from coredata.sampling import BatchSizeRampUp
+from coredata.tools.output import count_of
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,11 @@ def _train(
     if args.train_iters < 0:
         raise ValueError(f"--train-iters {args.train_iters} is negative")
     if ramp is None:
-        text = f"{args.train_iters:,} steps of {batch:,} samples"
+        text = f"{count_of(args.train_iters, 'step')} of {count_of(batch, 'sample')}"
         return args.train_iters * batch, args.train_iters, text
     samples = ramp.consumed_after(args.train_iters)
-    return samples, args.train_iters, f"{args.train_iters:,} steps, ramped up to {batch:,} samples"
+    text = f"{count_of(args.train_iters, 'step')}, ramped up to {count_of(batch, 'sample')}"
+    return samples, args.train_iters, text
 
 
 def _steps(samples: int, ramp: BatchSizeRampUp) -> int:

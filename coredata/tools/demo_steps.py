@@ -26,6 +26,7 @@ from coredata.tools.demo_run import (
 )
 from coredata.tools.demo_sample import boundaries, pieces, telling_sample
 from coredata.tools.demo_text import json_lines, library_prose, library_sources, take
+from coredata.tools.output import count_of
 
 SHARES = {"code": 0.7, "prose": 0.3}
 """The sources, and the part of the samples that is asked of each."""
@@ -145,7 +146,7 @@ def read_stop_and_resume(page: Page, directory: Path, plan: DemoPlan, train: Dat
     Returns:
         Whether all batches were the same.
     """
-    page.heading(4, f"Batches of {plan.batch_size} samples")
+    page.heading(4, f"Batches of {count_of(plan.batch_size, 'sample')}")
     with plan.loader(train) as loader:
         half = len(loader) // 2
         drawn = np.zeros(len(plan.weights), dtype=np.int64)

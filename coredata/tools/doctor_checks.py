@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from coredata.tools.output import size_text
+from coredata.tools.output import count_of, size_text
 
 Level = Literal["ok", "note", "fault"]
 
@@ -182,7 +182,7 @@ def check_open_files(prefixes: int, splits: int = 3) -> Iterator[Finding]:
         yield Finding("ok", "open files", f"limit {limit}")
         return
     needed = files_needed(prefixes, splits)
-    found = f"limit {limit}, about {needed:,} needed for {prefixes:,} prefixes"
+    found = f"limit {limit}, about {needed:,} needed for {count_of(prefixes, 'prefix')}"
     if soft != resource.RLIM_INFINITY and needed > soft:
         most = (
             ""
@@ -214,7 +214,7 @@ def _check_maps(prefixes: int, splits: int) -> Iterator[Finding]:
         return
     needed = 1024 + prefixes * (2 + 3 * splits)
     if needed > limit:
-        found = f"limit {limit:,}, about {needed:,} needed for {prefixes:,} prefixes"
+        found = f"limit {limit:,}, about {needed:,} needed for {count_of(prefixes, 'prefix')}"
         remedy = f"sysctl vm.max_map_count={1 << (needed - 1).bit_length()}, or --no-mmap-bin-files"
         yield Finding("fault", "memory maps", found, remedy)
 

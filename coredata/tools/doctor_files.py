@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from coredata.storage import local_path
 from coredata.tools.doctor_checks import Finding
+from coredata.tools.output import count_of
 
 _CHECKED = "header and sizes fit; `coredata verify` reads the rest"
 
@@ -61,4 +62,4 @@ def _pair(name: str, prefix: str) -> Finding:
     except (ValueError, OSError) as error:
         remedy = f"write or copy it again; `coredata verify {prefix}` tells more"
         return Finding("fault", name, str(error), remedy)
-    return Finding("ok", name, f"{sequences:,} sequences, {_CHECKED}")
+    return Finding("ok", name, f"{count_of(sequences, 'sequence')}, {_CHECKED}")

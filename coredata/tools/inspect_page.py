@@ -11,7 +11,7 @@ from coredata.datasets.cache_files import CacheFiles
 from coredata.tools.demo_page import Page, Stream
 from coredata.tools.inspect_data import RunFacts
 from coredata.tools.inspect_prefix import Lengths, PrefixFacts, SpecialShare
-from coredata.tools.output import size_text
+from coredata.tools.output import count_of, size_text
 from coredata.tools.view_cells import shorten, shorten_left
 
 _BOLD, _DIM, _CYAN = "\x1b[1m", "\x1b[2m", "\x1b[36m"
@@ -34,8 +34,8 @@ class InspectPage:
         self._line(shorten_left(facts.prefix, self._room), _BOLD)
         modes = ", with modes" if facts.modes else ""
         self._line(
-            f"  {_count(facts.documents, 'document')}, {_count(facts.sequences, 'sequence')}, "
-            f"{_count(facts.tokens, 'token')} of {facts.dtype}{modes}"
+            f"  {count_of(facts.documents, 'document')}, {count_of(facts.sequences, 'sequence')}, "
+            f"{count_of(facts.tokens, 'token')} of {facts.dtype}{modes}"
         )
         self._line(f"  {size_text(facts.bin_bytes)} .bin, {size_text(facts.idx_bytes)} .idx")
         if facts.lengths is not None:
@@ -66,7 +66,7 @@ class InspectPage:
         """The caches in a directory."""
         total = sum(files.size for files in found)
         self._line(
-            f"{shorten_left(directory, self._room - 40)}: {_count(len(found), 'cache')}", _BOLD
+            f"{shorten_left(directory, self._room - 40)}: {count_of(len(found), 'cache')}", _BOLD
         )
         self._line(f"  {size_text(total)} in all")
         for files in found:
@@ -97,7 +97,7 @@ class InspectPage:
         quantiles = ", ".join(f"{share} {value:,}" for share, value in lengths.quantiles.items())
         self._line(
             f"  tokens in a sequence: {lengths.least:,} to {lengths.most:,}, mean "
-            f"{lengths.mean:,.1f}; {lengths.empty:,} are empty"
+            f"{lengths.mean:,.1f}; {_are(lengths.empty)} empty"
         )
         self._line(f"  quantiles: {quantiles}")
         most = max(count for _, _, count in lengths.histogram)
@@ -137,8 +137,8 @@ def cache_facts(files: CacheFiles) -> dict[str, Any]:
     return facts
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _are(number: int) -> str:
+    return "none is" if not number else "1 is" if number == 1 else f"{number:,} are"
 
 
 def _bucket(low: int, high: int) -> str:

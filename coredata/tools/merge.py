@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what the flags say; print what came out on standard output."""
     from coredata.formats import has_modes, merge
-    from coredata.tools.output import OK, print_json, progress, size_text
+    from coredata.tools.output import OK, count_of, print_json, progress, size_text
 
     prefixes = [prefix for path in args.input for prefix in _prefixes(path)]
     if args.multimodal:
@@ -63,8 +63,9 @@ def run(args: argparse.Namespace) -> int:
         print_json({"inputs": prefixes, **vars(merged)})
         return OK
     print(
-        f"merged {len(prefixes):,} pairs into {args.output_prefix}.bin/.idx: "
-        f"{merged.documents:,} documents, {merged.sequences:,} sequences, {merged.tokens:,} tokens"
+        f"merged {count_of(len(prefixes), 'pair')} into {args.output_prefix}.bin/.idx: "
+        f"{count_of(merged.documents, 'document')}, "
+        f"{count_of(merged.sequences, 'sequence')}, {count_of(merged.tokens, 'token')}"
     )
     return OK
 

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,9 @@ from coredata.sampling import (
 )
 from coredata.storage import exists, read_bytes
 from coredata.tools.data_arguments import data_plan
+from coredata.tools.data_limits import check_possible
 from coredata.tools.data_sizes import data_parallel_size, sizes_from_args
 from coredata.tools.split_flags import SPLITS
-
-_MOST = 1 << 48
-"""Samples, of which the index arrays alone would take petabytes."""
 
 
 @dataclass(frozen=True)
@@ -88,29 +86,11 @@ def open_data(args: argparse.Namespace) -> OpenedData:
             ) from error
     else:
         sizes = sizes_from_args(args)
-        _check_size(args, [size for size in sizes.samples if size is not None])
+        check_possible(args, *sizes.samples)
         plan = data_plan(args, sizes=sizes.samples)
         builder = plan.builder()
     datasets = tuple(builder.build())
     return OpenedData(datasets, plan.config.tokenizer, (*plan.notes, *notes))
-
-
-def _check_size(args: argparse.Namespace, samples: Sequence[int]) -> None:
-    """Refuse what no computer holds, by the name of the flag that asks for it."""
-    given = {"--global-batch-size": args.global_batch_size, "--train-iters": args.train_iters}
-    given |= {"--train-samples": args.train_samples, "--eval-iters": args.eval_iters}
-    given["--micro-batch-size"] = args.micro_batch_size
-    named = {flag: value for flag, value in given.items() if value is not None}
-    for flag, value in named.items():
-        if value > _MOST:
-            raise ValueError(f"{flag} {value} is out of range; need at most {_MOST}, such as 512")
-    if samples and max(samples) > _MOST:
-        flags = ", ".join(f"{flag} {value}" for flag, value in named.items())
-        if args.num_samples is not None:
-            flags = f"--num-samples {' '.join(args.num_samples)}"
-        raise ValueError(
-            f"{flags}: that is {max(samples)} samples, more than the {_MOST} that are possible here"
-        )
 
 
 def training_steps(args: argparse.Namespace, samples: int) -> TrainingSteps:
@@ -119,7 +99,7 @@ def training_steps(args: argparse.Namespace, samples: int) -> TrainingSteps:
     Raises:
         ValueError: no batch size, or sizes that do not fit.
     """
-    _check_size(args, [])
+    check_possible(args)
     ranks = data_parallel_size(args)
     batch = args.global_batch_size
     if batch is None:

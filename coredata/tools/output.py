@@ -57,6 +57,12 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
+def count_of(number: int, noun: str) -> str:
+    """A number of things: "1 file", "1,200 files", "0 prefixes"."""
+    ending = "es" if noun.endswith(("s", "x", "tch", "sh")) else "s"
+    return f"{number:,} {noun}{'' if number == 1 else ending}"
+
+
 def size_text(count: int) -> str:
     """Bytes, in the largest unit that leaves a whole number before the point: "1.5 GB"."""
     value = float(count)
@@ -65,6 +71,11 @@ def size_text(count: int) -> str:
             return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
         value /= 1000
     raise ValueError(f"{count} is no number of bytes")
+
+
+def rate_text(count: int, seconds: float) -> str:
+    """Bytes a second; of next to no time, none that is made of noise."""
+    return f"{size_text(round(count / max(seconds, 1e-3)))}/s"
 
 
 def time_text(seconds: int | float) -> str:

@@ -1,37 +1,8 @@
 """What `coredata prepare-cache` refuses before it builds anything."""
 
-import argparse
 import os
 
 from coredata.storage import local_path
-from coredata.tools.data_sizes import RunSizes
-
-_MOST = 1 << 40
-"""Samples whose index arrays alone would take tens of terabytes."""
-
-
-def check_possible(args: argparse.Namespace, sizes: RunSizes) -> None:
-    """Refuse sizes that no computer holds, by the flags that ask for them.
-
-    Raises:
-        ValueError: the text names the flags and the number of samples.
-    """
-    for split, samples in zip(("train", "valid", "test"), sizes.samples, strict=True):
-        if samples is not None and samples > _MOST:
-            raise ValueError(
-                f"{_asked(args)}: that is {samples:,} {split} samples, whose index no computer "
-                f"holds; at most {_MOST:,} are possible"
-            )
-
-
-def _asked(args: argparse.Namespace) -> str:
-    if args.num_samples is not None:
-        return f"--num-samples {' '.join(args.num_samples)}"
-    names = ("train_iters", "train_samples", "global_batch_size", "micro_batch_size", "eval_iters")
-    given = [(name, getattr(args, name)) for name in names]
-    return " ".join(
-        f"--{name.replace('_', '-')} {value}" for name, value in given if value is not None
-    )
 
 
 def check_skip(end: int, train: int | list[int] | None) -> None:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from coredata.indices import Split
-from coredata.tools.output import size_text, time_text
+from coredata.tools.output import count_of, size_text, time_text
 from coredata.tools.prepare_cache_run import Prepared, PreparedCache
 
 
@@ -13,10 +13,10 @@ def page(prepared: Prepared) -> Iterator[str]:
     """Lines for a person."""
     sizes = prepared.sizes
     batch = "" if sizes.global_batch_size is None else f", {sizes.global_batch_size:,} a step"
-    ranks = f", {sizes.data_parallel_size} data-parallel ranks" if sizes.global_batch_size else ""
+    ranks = f", {count_of(sizes.data_parallel_size, 'data-parallel rank')}" if batch else ""
     yield f"sizes from {sizes.source}{batch}{ranks}"
     for split, asked, length in zip(Split, sizes.samples, prepared.lengths, strict=True):
-        wanted = "one epoch" if asked is None else f"{asked:,} samples asked"
+        wanted = "one epoch" if asked is None else f"{count_of(asked, 'sample')} asked"
         yield f"  {split.name:<5}  {wanted}: {_have(length)}"
     short = _ends_early(prepared)
     if short is not None:
@@ -37,10 +37,11 @@ def _ends_early(prepared: Prepared) -> str | None:
     if asked is None or not isinstance(there, int) or there >= asked:
         return None
     batch = prepared.sizes.global_batch_size
-    end = f"the run ends after about {there // batch:,} steps" if batch else "the run ends early"
+    end = f"after about {count_of(there // batch, 'step')}" if batch else "early"
     return (
-        f"  note: {there:,} of the {asked:,} training samples are there: {end}. Without weights "
-        "each source is read once; with weights (--data-path 0.7 A 0.3 B) sources repeat"
+        f"  note: {there:,} of the {asked:,} training samples are there: the run ends {end}. "
+        "Without weights each source is read once; with weights (--data-path 0.7 A 0.3 B) sources "
+        "repeat"
     )
 
 
@@ -48,12 +49,12 @@ def _have(length: int | list[int] | None) -> str:
     if length is None:
         return "no dataset"
     if isinstance(length, list):
-        return f"{len(length)} datasets of {', '.join(f'{one:,}' for one in length)}"
+        return f"{count_of(len(length), 'dataset')} of {', '.join(f'{one:,}' for one in length)}"
     return f"{length:,} there"
 
 
 def _facts(cache: PreparedCache) -> str:
-    samples = "" if cache.samples is None else f"{cache.samples:,} samples"
+    samples = "" if cache.samples is None else count_of(cache.samples, "sample")
     size = size_text(cache.bytes) if cache.bytes else ""
     return ", ".join(fact for fact in (samples, size) if fact)
 

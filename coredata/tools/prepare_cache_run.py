@@ -13,9 +13,10 @@ from coredata.formats.row_bytes import absolute
 from coredata.storage import expand
 from coredata.tools.cache_watch import CacheState, look_at, row_indices
 from coredata.tools.data_arguments import DataPlan, data_plan
+from coredata.tools.data_limits import check_possible
 from coredata.tools.data_sizes import RunSizes, sizes_from_args
-from coredata.tools.output import progress
-from coredata.tools.prepare_cache_checks import check_directory, check_possible, check_skip
+from coredata.tools.output import count_of, progress
+from coredata.tools.prepare_cache_checks import check_directory, check_skip
 from coredata.tools.prepare_cache_packing import check_plan_flags, kept_by, make_plans, name_of
 from coredata.tools.skip_samples import read_skip_list
 
@@ -80,7 +81,7 @@ def prepare(args: argparse.Namespace, note: Callable[[str], None] = lambda text:
     begun = time.perf_counter()
     args = _for_preparing(args, note)
     sizes = sizes_from_args(args, args.prepare_cache_world_size)
-    check_possible(args, sizes)
+    check_possible(args, *sizes.samples)
     args.data_parallel_size = sizes.data_parallel_size
     skip = read_skip_list(args.skip_samples)
     check_skip(skip.end, sizes.train)
@@ -93,7 +94,7 @@ def prepare(args: argparse.Namespace, note: Callable[[str], None] = lambda text:
     before = look_at(directory)
     counting = _Counting(plan.dataset_class)
     parts = sum(len(split.parts) for split in plan.builder().plans if split is not None)
-    with progress(lambda: f"{counting.done:,} of {parts:,} datasets"):
+    with progress(lambda: f"{counting.done:,} of {count_of(parts, 'dataset')}"):
         datasets = replace(plan, dataset_class=counting).builder().build()
     counts = tuple(_length(dataset) for dataset in datasets)
     check_skip(skip.end, counts[0])

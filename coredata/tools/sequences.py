@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from coredata.storage import atomic_write
     from coredata.tools.data_blend import blends_from_args, check_pairs, prefixes_of
     from coredata.tools.data_checks import check_one_way
-    from coredata.tools.output import OK, print_json
+    from coredata.tools.output import OK, count_of, print_json
 
     check_one_way(args)
     prefixes = prefixes_of(*blends_from_args(args))
@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         total = sum(sequences for sequences, _ in counts.values())
         print(
-            f"{len(counts):,} prefixes with {total:,} sequences: {args.per_dataset_sequences_path}"
+            f"{count_of(len(counts), 'prefix')} with {count_of(total, 'sequence')}: "
+            f"{args.per_dataset_sequences_path}"
         )
     return OK
 

@@ -4,6 +4,8 @@ import argparse
 import sys
 from typing import Any
 
+from coredata.tools.output import count_of
+
 HELP = "tell which documents a training step saw, or which steps saw a document"
 
 _EPILOG = """\
@@ -14,9 +16,6 @@ before it is shown. Samples are named by their original numbers, those that a sk
 while one is active; --json gives their numbers among the kept samples too, as kept_number.
 Exit code: 0 done, 2 it could not be done.
 """
-
-
-_MOST_SAMPLES = 1 << 62
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from coredata.loading import full_fingerprint, read_state
     from coredata.sampling import SkipList
+    from coredata.tools.data_limits import check_possible, check_searchable
     from coredata.tools.opened_data import open_data, read_state_file, training_steps
     from coredata.tools.output import OK, print_json, progress, say
     from coredata.tools.skip_samples import read_skip_list, without
@@ -76,12 +76,15 @@ def run(args: argparse.Namespace) -> int:
         say("trace", note)
     if not len(dataset):
         raise ValueError(
-            f"the skip list passes over all {len(skip)} samples: none is left to take a step over"
+            f"the skip list passes over all samples ({len(skip):,}): none is left for a step"
             if skip.ranges
             else f"the {args.which} split has no samples: there is no step"
         )
     steps = training_steps(args, len(dataset))
     step = _asked_step(args.step, args.iteration, steps)
+    if step is not None:
+        flag = f"--step {args.step}" if args.iteration is None else f"--iteration {args.iteration}"
+        check_possible(args, steps.consumed_before(step + 1), asked=flag)
     if state is not None:
         consumed = read_state(state, full_fingerprint(dataset, steps.sampler))
         if step is None and args.sample is None and args.document is None:
@@ -91,6 +94,10 @@ def run(args: argparse.Namespace) -> int:
                     f"{args.state} was saved before the first step; give --step 0 for what comes"
                 )
     until = args.train_iters if args.until_step is None else args.until_step
+    if until is None and args.train_samples is not None:
+        until = steps.step_at(args.train_samples)
+    if args.sample is not None or args.document is not None:
+        check_searchable(steps, until)
     with progress(lambda: "searching"):
         if args.document is not None:
             answer = answer_document(dataset, steps, args.document, args.path, until)
@@ -118,11 +125,5 @@ def _asked_step(step: int | None, iteration: int | None, steps: Any) -> int | No
     count = len(steps)
     if number < 0 or (not steps.sampler.cyclic and number >= count):
         numbered = f"numbered {first} to {count - 1 + first}" if count else "so none can be asked"
-        plural = "" if count == 1 else "s"
-        raise IndexError(f"--{flag} {asked}: the run has {count} {flag}{plural}, {numbered}")
-    if steps.consumed_before(number + 1) > _MOST_SAMPLES:
-        raise IndexError(
-            f"--{flag} {asked}: more than {_MOST_SAMPLES:,} samples are before it, which is more "
-            "than can be counted here"
-        )
+        raise IndexError(f"--{flag} {asked}: the run has {count_of(count, flag)}, {numbered}")
     return number

@@ -18,6 +18,7 @@ from coredata.datasets import (
 )
 from coredata.sampling import SkipList, TrainingSteps
 from coredata.tools.demo_page import Page, Stream
+from coredata.tools.output import count_of
 from coredata.tools.skip_samples import find_sample, original_numbers
 from coredata.tools.view_cells import escaped, shorten_left, text_width
 
@@ -157,9 +158,9 @@ class TracePage:
         seen = answer["sightings"]
         steps = len({one["step"] for one in seen})
         self._line(
-            f"document {answer['document']}{where}: in {_count(answer['samples'], 'sample')}, of "
+            f"document {answer['document']}{where}: in {count_of(answer['samples'], 'sample')}, of "
             f"which {len(seen)} {'was' if len(seen) == 1 else 'were'} taken, in "
-            f"{_count(steps, 'step')}",
+            f"{count_of(steps, 'step')}",
             _BOLD,
         )
         for one in seen:
@@ -176,8 +177,8 @@ class TracePage:
             tokens[path] += max(part["length"], 0)
             samples.setdefault(path, set()).add(part["sample"])
         for path, numbers in samples.items():
-            counted = f", {_count(tokens[path], 'token')}" if tokens[path] else ""
-            text = f": {_count(len(numbers), 'sample')}{counted}"
+            counted = f", {count_of(tokens[path], 'token')}" if tokens[path] else ""
+            text = f": {count_of(len(numbers), 'sample')}{counted}"
             room = max(self._width - 2 - len(text), _LEAST_PATH)
             self._line(f"  {shorten_left(path, room)}{text}", _DIM)
 
@@ -209,10 +210,6 @@ class TracePage:
         )
         for line in lines:
             self._page.line(line, style)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _step_text(step: dict[str, Any]) -> str:

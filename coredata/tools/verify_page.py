@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from coredata.tools.demo_page import Page, Stream
+from coredata.tools.output import count_of, rate_text, size_text, time_text
 from coredata.tools.verify_run import Checked, mixed_dtypes
 
 _GREEN, _RED, _YELLOW, _DIM = "\x1b[32m", "\x1b[31m", "\x1b[33m", "\x1b[2m"
@@ -45,7 +46,7 @@ class VerifyPage:
         seconds = sum(one.seconds for one in found)
         broken = [one for one in found if not one.sound]
         repaired = sum(1 for one in found if one.repaired)
-        speed = f", {scanned / 1e6 / max(seconds, 1e-9):,.0f} MB/s of tokens" if scanned else ""
+        speed = f", {rate_text(scanned, seconds)} of tokens" if scanned else ""
         if broken:
             are = "is" if len(broken) == 1 else "are"
             refused = sum(1 for one in broken if one.refused)
@@ -59,7 +60,7 @@ class VerifyPage:
         if sound:
             every = "The only one is" if sound == 1 else f"All {sound} are"
             every = f"The other {sound} {'is' if sound == 1 else 'are'}" if aside else every
-            texts.append(f"{every} sound{mended}: {seconds:.1f} s{speed}.")
+            texts.append(f"{every} sound{mended}: {time_text(seconds)}{speed}.")
         if aside:
             texts.insert(0, f"{_caches(aside)} set aside, to be built again on first use.")
         self._wrapped(" ".join(texts) or "There is nothing left to check.", "", _GREEN)
@@ -95,10 +96,6 @@ def _caches(count: int) -> str:
     return "1 damaged cache was" if count == 1 else f"{count} damaged caches were"
 
 
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _short(one: Checked) -> str:
     """The name, of a cache without the tail of its hash."""
     if one.kind == "pair":
@@ -112,8 +109,8 @@ def _pair_facts(facts: dict[str, Any]) -> str:
         return ""
     modes = ", with modes" if facts["multimodal"] else ""
     return (
-        f"{facts['dtype']}, {_count(facts['documents'], 'document')}, "
-        f"{_count(facts['sequences'], 'sequence')}, {_count(facts['tokens'], 'token')}{modes}"
+        f"{facts['dtype']}, {count_of(facts['documents'], 'document')}, "
+        f"{count_of(facts['sequences'], 'sequence')}, {count_of(facts['tokens'], 'token')}{modes}"
         + (f", checksums {facts['checksums']}" if "checksums" in facts else "")
     )
 
@@ -121,7 +118,7 @@ def _pair_facts(facts: dict[str, Any]) -> str:
 def _cache_facts(one: Checked) -> str:
     arrays = len(one.facts["arrays"])
     return (
-        f"{_count(arrays, 'array')}, {one.facts['bytes'] / 1e6:,.1f} MB, "
+        f"{count_of(arrays, 'array')}, {size_text(one.facts['bytes'])}, "
         + ("checksums, " if one.facts["checksums"] else "no checksums, ")
         + ("compared with the data" if one.facts["compared_with_data"] else "compared by itself")
     )

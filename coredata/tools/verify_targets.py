@@ -13,6 +13,7 @@ from coredata.datasets.cache_files import (
 )
 from coredata.formats import get_bin_path, get_idx_path
 from coredata.storage import exists, expand, is_directory, join, local_path
+from coredata.tools.output import count_of
 
 _SUFFIXES = (".bin", ".idx")
 
@@ -60,8 +61,8 @@ def find_targets(paths: Iterable[str]) -> Targets:
                 aside += renamed
                 if renamed:
                     notes.append(
-                        f"{directory} holds {renamed} files *{SET_ASIDE} of caches that a repair "
-                        "set aside; they are not used, and can be deleted"
+                        f"{directory} holds {count_of(renamed, 'file')} *{SET_ASIDE} of caches "
+                        "that a repair set aside; nothing uses them, and they can be deleted"
                     )
         if len(pairs) + len(caches) + aside == before:
             raise FileNotFoundError(

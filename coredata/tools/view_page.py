@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from coredata.tools.demo_page import Stream
+from coredata.tools.output import count_of
 from coredata.tools.view_cells import (
     Cell,
     Line,
@@ -66,7 +67,7 @@ def sample_page(view: SampleView, width: int, colours: bool) -> Iterator[Line]:
         for part in view.parts[:_SHOWN_PARTS]:
             yield _line(f"from {_where(part, width - 5)}", width, "")
         if len(view.parts) > _SHOWN_PARTS:
-            yield _line(f"… {len(view.parts) - _SHOWN_PARTS} more parts", width, _DIM)
+            yield _line(f"… {count_of(len(view.parts) - _SHOWN_PARTS, 'more part')}", width, _DIM)
     for row in view.rows:
         yield ()
         yield from _wrapped(_summary(row), width, _BOLD)
@@ -84,12 +85,12 @@ def _title(view: SampleView) -> str:
 
 def _summary(row: TokenRow) -> str:
     real = int((row.segments != PADDED).sum())
-    text = f"{row.field}: {len(row.tokens):,} tokens"
+    text = f"{row.field}: {count_of(len(row.tokens), 'token')}"
     if real < len(row.tokens):
         text += f", {len(row.tokens) - real:,} of them padding"
     if row.loss is not None:
         losses = int(row.loss.sum())
-        text += f"; loss at {losses:,} place{'' if losses == 1 else 's'}"
+        text += f"; loss at {count_of(losses, 'place')}"
         unseen = losses - int(row.learned.sum()) if row.learned is not None else 0
         if unseen > 0:
             text += f", {unseen:,} of them for a label that is not in the text"

@@ -148,8 +148,8 @@ def test_damaged_file_is_an_error_whatever_the_budget(corpus):
 def test_no_tokens(corpus):
     path = corpus.write("in.jsonl", b'{"text": ""}\n\n{"text": []}\noops\n')
     told = (
-        r"no token was written: the input has 1 files with 4 lines, of which 1 are blank and 1 "
-        r"were skipped; the others have no text under text. Is it the right input"
+        r"no token was written: the input has 1 file with 4 lines, 1 of them blank and 1 "
+        r"skipped; the others have no text under text. Is it the right input"
     )
     with pytest.raises(PreprocessError, match=told):
         corpus.run(path, max_errors=1)

@@ -96,7 +96,7 @@ def test_a_last_short_step():
 def test_steps_that_there_are_not():
     steps = TrainingSteps(GlobalBatchSampler(10, 0, 4), 4)
     for step in (-1, 2):
-        text = rf"step {step} of a run of 2 steps over 10 samples; steps are numbered from 0 to 1"
+        text = rf"step {step} of a run of 2 steps over 10 samples; steps are numbered from 0 to 1$"
         with pytest.raises(IndexError, match=text):
             steps.samples(step)
     with pytest.raises(ValueError, match="consumed_samples: -1 is negative"):

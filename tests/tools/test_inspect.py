@@ -52,7 +52,7 @@ def test_a_token_file(files, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "40 documents, 40 sequences, " in out
     assert " tokens of uint16" in out
-    assert "0 are empty" in out
+    assert "none is empty" in out
     assert "█" in out
     assert "    eos (256): 40 (5.479%)\n" in out
     assert "sequences end in\n    eos (256): 40 (100.000%)" in out

@@ -4,7 +4,15 @@ import time
 
 import pytest
 
-from coredata.tools.output import print_json, progress, say, size_text, time_text
+from coredata.tools.output import (
+    count_of,
+    print_json,
+    progress,
+    rate_text,
+    say,
+    size_text,
+    time_text,
+)
 
 
 class Terminal(io.StringIO):
@@ -30,6 +38,19 @@ def test_numbers():
         "59:59 min",
         "2:04:09 h",
     ]
+
+
+def test_one_thing_and_several():
+    nouns = ("file", "prefix", "batch", "bad line", "loss", "epoch")
+    assert [count_of(1, noun) for noun in nouns] == [f"1 {noun}" for noun in nouns]
+    plurals = ["files", "prefixes", "batches", "bad lines", "losses", "epochs"]
+    assert [count_of(0, noun) for noun in nouns] == [f"0 {noun}" for noun in plurals]
+    assert [count_of(1200, noun) for noun in nouns] == [f"1,200 {noun}" for noun in plurals]
+
+
+def test_rates():
+    assert rate_text(3_000_000, 2.0) == "1.5 MB/s"
+    assert rate_text(500, 0.0) == "500.0 kB/s"
 
 
 def test_notes_and_json(capsys):

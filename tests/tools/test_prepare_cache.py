@@ -489,8 +489,12 @@ def test_a_cache_behind_a_url(write_pair, parse, prepare, builds):
         ),
         (
             ("--train-iters", "999999999999999999"),
-            "--train-iters 999999999999999999 --global-batch-size 4.*: that is "
-            "3,999,999,999,999,999,996 train samples, whose index no computer holds",
+            "--train-iters 999999999999999999: 999,999,999,999,999,999 are too many; a computer",
+        ),
+        (
+            ("--train-iters", "274877906945"),
+            "--train-iters 274877906945 --global-batch-size 4 --eval-iters 1: 1,099,511,627,780 "
+            "are too many; a computer holds the index of at most 1,099,511,627,776 samples",
         ),
         (("--data-cache-path", "file"), "--data-cache-path file: file is a file, not a directory"),
         (("--data-cache-path", "file/below"), "file/below: file is a file, not a directory"),

@@ -32,7 +32,7 @@ def test_the_reference_flags(corpus, tmp_path, capsys):
     )
     assert code == 0
     out, err = capsys.readouterr()
-    assert "2 documents (1 rows without tokens), 1 sequences, 10 tokens of uint16" in out
+    assert "2 documents (1 row without tokens), 1 sequence, 10 tokens of uint16" in out
     assert f"{tmp_path / 'out'}_n_document.bin/.idx: 2 documents" in out
     assert "--partitions is not needed" in err
     assert "--keep-sequential-samples is not needed" in err
@@ -80,7 +80,7 @@ def test_error_budget(corpus, tmp_path, capsys):
         run(*flags)
     report = tmp_path / "report.jsonl"
     assert run(*flags, "--max-errors", 1, "--error-report", report) == 0
-    assert f"1 bad lines, listed in {report}" in capsys.readouterr().out
+    assert f"1 bad line, listed in {report}" in capsys.readouterr().out
     assert json.loads(report.read_text())["line"] == 2
 
 

@@ -1,5 +1,6 @@
 """`coredata view` and `coredata trace` with the flags of a training run."""
 
+import argparse
 import json
 import re
 
@@ -12,7 +13,9 @@ from coredata.datasets import WithoutSamples
 from coredata.formats import IndexedDatasetBuilder
 from coredata.text import ByteTokenizer
 from coredata.tools.data_arguments import add_data_arguments, datasets_from_args
+from coredata.tools.data_limits import check_searchable
 from coredata.tools.main import main
+from coredata.tools.opened_data import training_steps
 
 RUN = "--seq-length 16 --train-iters 8 --micro-batch-size 2 --global-batch-size 4 --eval-iters 0"
 BYTES = "--split 1,0,0 --tokenizer-type ByteTokenizer"
@@ -35,11 +38,12 @@ def flags(files, extra=""):
     return [*data, *f"{RUN} {BYTES} {extra}".split()]
 
 
-def train(given):
-    import argparse
+def arguments(given):
+    return add_data_arguments(argparse.ArgumentParser()).parse_args(given)
 
-    args = add_data_arguments(argparse.ArgumentParser()).parse_args(given)
-    return datasets_from_args(args)[0]
+
+def train(given):
+    return datasets_from_args(arguments(given))[0]
 
 
 def coredata(command, given, *more):
@@ -296,7 +300,9 @@ def test_pages_behind_a_skip_list(files, capsys):
 def test_nothing_left_by_a_skip_list(files, capsys):
     given = [*flags(files), "--skip-samples", "0-32"]
     assert coredata("trace", given, "--step", 0) == 2
-    assert "the skip list passes over all 33 samples: none is left" in capsys.readouterr().err
+    assert (
+        "the skip list passes over all samples (33): none is left for a" in capsys.readouterr().err
+    )
 
 
 def test_other_splits_are_not_touched_by_a_skip_list(files, capsys):
@@ -327,16 +333,46 @@ def test_sizes_that_no_computer_holds(files, capsys):
     huge = 10**20
     for flag in ("--global-batch-size", "--train-iters", "--eval-iters"):
         assert coredata("trace", [*flags(files), flag, str(huge)], "--step", 0) == 2
-        assert f"{flag} {huge} is out of range" in capsys.readouterr().err
+        told = capsys.readouterr().err
+        assert f"{flag} {huge}: {huge:,} are too many; a computer holds the index of at" in told
     given = [*flags(files), "--train-iters", str(1 << 47)]
     assert coredata("trace", given, "--step", 0) == 2
     assert f"--train-iters {1 << 47}" in capsys.readouterr().err
     given = [*flags(files), "--num-samples", str(huge), "0", "0"]
     assert coredata("trace", given, "--step", 0) == 2
-    assert f"--num-samples {huge} 0 0: that is {huge} samples" in capsys.readouterr().err
+    assert f"--num-samples {huge} 0 0: {huge:,} are too many" in capsys.readouterr().err
     cyclic = flags(files, "--dataloader-type cyclic")
     assert coredata("trace", cyclic, "--step", huge) == 2
-    assert f"--step {huge}: more than " in capsys.readouterr().err
+    assert f"--step {huge}: {4 * huge + 4:,} are too many; a computer" in capsys.readouterr().err
+    assert coredata("trace", cyclic, "--iteration", huge) == 2
+    assert f"--iteration {huge}: {4 * huge:,} are too many" in capsys.readouterr().err
+
+
+def test_a_search_through_too_many_epochs_is_refused(files, capsys):
+    cyclic = flags(files, "--dataloader-type cyclic")
+    for asked in (("--sample", 3), ("--document", 3, "--path", files / "prose")):
+        assert coredata("trace", cyclic, *asked, "--until-step", 10**15) == 2
+        told = capsys.readouterr().err
+        assert re.search(r"1,000,000,000,000,000 steps are [\d,]+ epochs of 32 samples, each", told)
+    fits = int(re.search(r"give --until-step (\d+) or less", told).group(1))
+    assert 10**6 < fits < 10**8
+    steps = training_steps(arguments(cyclic), 33)
+    check_searchable(steps, fits)
+    with pytest.raises(ValueError, match="take too long to search"):
+        check_searchable(steps, fits + 1)
+    assert coredata("trace", cyclic, "--sample", 3, "--until-step", -1) == 2
+    assert "--until-step -1 is negative; give the number of steps" in capsys.readouterr().err
+    few = answer(capsys, cyclic, "--sample", 3, "--until-step", 24)
+    assert len(few["steps"]) == 3, "once an epoch of eight steps"
+    # Samples that are taken in order are taken once: there is an end.
+    assert answer(capsys, flags(files), "--sample", 3, "--until-step", 10**15)["steps"]
+
+
+def test_all_of_a_run_that_is_given_in_samples(files, capsys):
+    given = flags(files, "--dataloader-type cyclic")
+    at = given.index("--train-iters")
+    given = [*given[:at], *given[at + 2 :], "--num-samples", "32", "0", "0"]
+    assert len(answer(capsys, [*given, "--train-samples", "64"], "--sample", 3)["steps"]) == 2
 
 
 def test_numbers_of_samples_instead_of_steps(files, capsys):
