@@ -7,6 +7,8 @@ from typing import Any
 import numba
 from numba.extending import register_jitable
 
+from coredata._kernel_cache import LOADS_ALONE, KernelCache
+
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` with Numba on its first call.
@@ -20,10 +22,15 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     plain = inspect.unwrap(function)
     # Kernels are not passed to C as callbacks: half of the wrappers need not be compiled.
+    options = {"nogil": True, "no_cfunc_wrapper": True}
     try:
-        return numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(plain)
+        if not LOADS_ALONE:
+            return numba.njit(cache=True, **options)(plain)
+        compiled = numba.njit(**options)(plain)
+        compiled._cache = KernelCache(plain)
+        return compiled
     except RuntimeError:  # Numba found no directory that it may write to
-        return numba.njit(nogil=True, no_cfunc_wrapper=True)(plain)
+        return numba.njit(**options)(plain)
 
 
 def part(function: Callable[..., Any]) -> Callable[..., Any]:
