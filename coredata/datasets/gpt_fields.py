@@ -7,11 +7,14 @@ Loops run over slices, whose indices need no test for being negative, so that th
 
 import numpy as np
 
-from coredata._kernel import kernel, part
+from coredata._kernel import inlined, kernel, part
 from coredata.indices.prefetch import prefetch
 
 _BLOCK = 64
 _CACHE_LINE = 64
+_PAGE = 4096
+_ROWS_AHEAD = 32
+"""How many rows ahead the first line of each page is asked for, and with it the page's place."""
 _LINES_OF_SPAN = 128
 """How much of the next span is asked for while one is copied; processors follow long ones."""
 _LINES_OF_ROW = 512
@@ -64,13 +67,17 @@ def fill(
 
     A row is put together in its narrow dtype first: that costs little, and then all fields are
     written from their first column on, which keeps wide stores within cache lines. Meanwhile the
-    tokens of the next row arrive; of rows longer than is asked for at once, span by span.
+    tokens of the next row arrive; of rows longer than is asked for at once, span by span. Pages
+    are asked for earlier still: to find where one lies takes longer than to fetch a line.
     """
     batch, size = tokens.shape
     line = np.int64(max(_CACHE_LINE // memory.itemsize, 1))
+    page = np.int64(max(_PAGE // memory.itemsize, 1))
     room = _LINES_OF_ROW * line
     text = np.empty(size + 1, memory.dtype)
-    _ask_row(memory, starts, lengths, row_splits[:2], room, line)
+    for row in range(min(batch, _ROWS_AHEAD)):
+        _ask_row(memory, starts, lengths, row_splits, row, size + 1, page)
+    _ask_row(memory, starts, lengths, row_splits, 0, room, line)
     for row in range(batch):
         filled = np.int64(0)
         for span in range(row_splits[row], row_splits[row + 1]):
@@ -85,7 +92,8 @@ def fill(
         rest = text[filled:]
         for i in range(rest.size):
             rest[i] = 0  # what padding becomes; `pad` need not fit
-        _ask_row(memory, starts, lengths, row_splits[row + 1 : row + 3], room, line)
+        _ask_row(memory, starts, lengths, row_splits, row + _ROWS_AHEAD, size + 1, page)
+        _ask_row(memory, starts, lengths, row_splits, row + 1, room, line)
         _write_row(text[:size], text[1:], pad, tokens[row], labels[row], loss_mask[row])
         without_loss = loss_mask[row, max(filled - 1, 0) :]
         for i in range(without_loss.size):
@@ -94,25 +102,26 @@ def fill(
             _count(position_ids[row])
 
 
-@part
-def _ask_row(memory, starts, lengths, splits, room, line):
-    """Ask for the spans from splits[0] to splits[1], up to `room` tokens; not without a row."""
-    if splits.size == 2:
-        left = room
-        for span in range(splits[0], splits[1]):
+@inlined
+def _ask_row(memory, starts, lengths, row_splits, row, room, step):
+    """Ask for the spans of a row, up to `room` tokens; for nothing beyond the last row."""
+    if row + 1 < row_splits.size:
+        left = np.int64(room)
+        for span in range(row_splits[row], row_splits[row + 1]):
             asked = min(lengths[span], left)
-            _ask(memory, starts[span], asked, line)
+            _ask(memory, starts[span], asked, step)
             left -= asked
 
 
-@part
-def _ask(memory, start, length, line):
-    """Ask for a span ahead of its use; `line` is the elements of a cache line."""
-    for i in range(start, start + length, line):
+@inlined
+def _ask(memory, start, length, step):
+    """Ask for every `step`-th element of a span, and its last, ahead of their use."""
+    for i in range(start, start + length, step):
         prefetch(memory, i)
+    prefetch(memory, start + length - 1)
 
 
-@part
+@inlined
 def _write_row(inputs, targets, pad, tokens, labels, loss_mask):
     """All columns of a row. A loop for each field would be slower: they share what they load."""
     for i in range(tokens.size):
@@ -149,7 +158,7 @@ def fill_fields(
     )
 
 
-@part
+@inlined
 def _count(out):
     """0, 1, 2, …"""
     for i in range(out.size):
