@@ -115,7 +115,7 @@ def _checked(items: Sequence[str], where: str) -> list[str]:
         return list(items)
     if len(items) % 2:
         raise ValueError(
-            f"{where} has {len(items)} items, of which {len(numbers)} are numbers; weights and "
+            f"{where} has {len(items)} items, {len(numbers)} of them numbers; weights and "
             "prefixes come in pairs: weight prefix weight prefix …. One is missing or too many"
             + (f" after {items[-2]}" if numbers[-1] == len(items) - 1 else "")
         )

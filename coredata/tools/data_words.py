@@ -18,6 +18,12 @@ _WORDS = (
     (r"; make one's own with PromptFormat\(name, counts, template\)", ""),
     (r"e\.g\. fim_extra_tokens=\{.*?\}", "with --fim-prefix-token TOKEN and its like"),
     (
+        r"Give it a chat template \(coredata\.text\.ChatTokenizer\), or use "
+        r"coredata\.text\.ByteConversationTokenizer for a first try",
+        "Give --chat-template PATH, a .jinja file or the directory of a model that has one; or "
+        "--tokenizer-type ByteTokenizer for a first try",
+    ),
+    (
         r"set path_to_cache to another directory, or to None to build indices in memory",
         "give another --data-cache-path, or none to build indices in memory",
     ),

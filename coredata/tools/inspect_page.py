@@ -17,6 +17,12 @@ from coredata.tools.view_cells import shorten, shorten_left
 _BOLD, _DIM, _CYAN = "\x1b[1m", "\x1b[2m", "\x1b[36m"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEAST_PATH = 16
+_FACTS = (
+    *("dataset_path", "path", "num_samples", "size", "sequence_length", "random_seed", "rows"),
+    *("order", "limit", "window", "packer", "max_segments", "global_batch_size"),
+    *("max_seqlen_per_dp_cp_rank", "data_parallel_size", "context_parallel_size", "multiple"),
+)
+"""What is shown of the descriptions of caches."""
 _UNLIMITED = 1 << 20
 
 
@@ -77,7 +83,8 @@ class InspectPage:
                 continue
             self._line(f"  {files.key[:12]}… {files.class_name} {files.split_name}", _CYAN)
             for name, value in known.items():
-                self._line(f"    {name}: {shorten_left(str(value), self._room - 6 - len(name))}")
+                text = size_text(value) if name == "bytes" else _text_of(value)
+                self._line(f"    {name}: {shorten_left(text, self._room - 6 - len(name))}")
 
     def state(self, name: str, state: Mapping[str, Any]) -> None:
         """A loader's state."""
@@ -129,12 +136,19 @@ def cache_facts(files: CacheFiles) -> dict[str, Any]:
     """
     description = files.description()
     facts: dict[str, Any] = {"arrays": ", ".join(files.arrays), "bytes": files.size}
-    for name in ("dataset_path", "path", "num_samples", "size", "sequence_length", "random_seed"):
-        if name in description:
+    for name in _FACTS:
+        if description.get(name) is not None:
             facts[name] = description[name]
+    packed = description.get("dataset")
+    if isinstance(packed, dict):
+        facts["of"] = packed.get("source_name", f"a blend of {packed.get('datasets')}")
     for part in description.get("datasets", []):
         facts.setdefault("datasets", []).append(part.get("dataset_path"))
     return facts
+
+
+def _text_of(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _are(number: int) -> str:

@@ -22,8 +22,10 @@ def page(prepared: Prepared) -> Iterator[str]:
     if short is not None:
         yield short
     widest = max((len(cache.name) for cache in prepared.caches), default=0)
+    states = max((len(cache.state) for cache in prepared.caches), default=0)
     for cache in prepared.caches:
-        yield f"  {cache.state:<15}  {cache.split:<5}  {cache.name:<{widest}}  {_facts(cache)}"
+        begin = f"  {cache.state:<{states}}  {cache.split:<5}  {cache.name:<{widest}}"
+        yield f"{begin}  {_facts(cache)}"
     total = sum(cache.bytes for cache in prepared.caches)
     yield (
         f"{prepared.built} built, {sum(c.state == 'hit' for c in prepared.caches)} hit, "

@@ -85,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
     if step is not None:
         flag = f"--step {args.step}" if args.iteration is None else f"--iteration {args.iteration}"
         check_possible(args, steps.consumed_before(step + 1), asked=flag)
+        if args.train_iters is not None and step >= args.train_iters:
+            say("trace", f"{flag} lies beyond the end of the run: --train-iters {args.train_iters}")
     if state is not None:
         consumed = read_state(state, full_fingerprint(dataset, steps.sampler))
         if step is None and args.sample is None and args.document is None:

@@ -157,12 +157,13 @@ class TracePage:
         where = "" if answer["path"] is None else f" of {answer['path']}"
         seen = answer["sightings"]
         steps = len({one["step"] for one in seen})
-        self._line(
-            f"document {answer['document']}{where}: in {count_of(answer['samples'], 'sample')}, of "
-            f"which {len(seen)} {'was' if len(seen) == 1 else 'were'} taken, in "
-            f"{count_of(steps, 'step')}",
-            _BOLD,
+        found = (
+            f"in {count_of(answer['samples'], 'sample')}, of which {len(seen):,} "
+            f"{'was' if len(seen) == 1 else 'were'} taken, in {count_of(steps, 'step')}"
         )
+        if not answer["samples"]:
+            found = "in no sample of this split: its tokens are another split's, or not drawn"
+        self._line(f"document {answer['document']}{where}: {found}", _BOLD)
         for one in seen:
             for part in one["parts"]:
                 place = f"  step {one['step']} (iteration {one['iteration']}), sample"

@@ -58,7 +58,7 @@ class VerifyPage:
         mended = f" ({repaired - aside} repaired)" if repaired > aside else ""
         texts = []
         if sound:
-            every = "The only one is" if sound == 1 else f"All {sound} are"
+            every = {1: "The only one is", 2: "Both are"}.get(sound, f"All {sound:,} are")
             every = f"The other {sound} {'is' if sound == 1 else 'are'}" if aside else every
             texts.append(f"{every} sound{mended}: {time_text(seconds)}{speed}.")
         if aside:

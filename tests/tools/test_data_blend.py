@@ -50,10 +50,10 @@ def test_prefixes_once():
         ((), r"--data-path names no files; give prefixes, or weight prefix"),
         (
             ("0.3", "a", "0.7"),
-            r"--data-path has 3 items, of which 2 are numbers; weights and prefixes come in pairs"
+            r"--data-path has 3 items, 2 of them numbers; weights and prefixes come in pairs"
             r".*One is missing or too many after a",
         ),
-        (("0.3", "a", "b"), r"--data-path has 3 items, of which 1 are numbers"),
+        (("0.3", "a", "b"), r"--data-path has 3 items, 1 of them numbers"),
         (
             ("0.3", "a", "O.7", "b"),
             r"--data-path: item 3, 'O.7', stands where a weight is expected; write",

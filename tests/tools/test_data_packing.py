@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -123,3 +124,35 @@ def test_the_page_tells_of_lengths_and_plans(chats, capsys, tmp_path):
     assert main(["prepare-cache", *run, "--json"]) == 0
     names = [cache["name"] for cache in json.loads(capsys.readouterr().out)["caches"]]
     assert not [name for name in names if name.startswith(("packing", "lengths"))]
+
+
+def test_what_inspect_and_verify_say_of_them(chats, capsys, tmp_path):
+    cache = str(tmp_path / "cache")
+    run = ("--data-path", "1", chats, "1", chats, *VARLEN, "--data-cache-path", cache)
+    assert main(["prepare-cache", *run, "--packing-plan"]) == 0
+    packer = ("--sequence-packing-scheduler", "first_fit", "--packing-window", "9")
+    assert main(["prepare-cache", *run, "--packing-plan", *packer]) == 0
+    capsys.readouterr()
+    assert main(["inspect", cache]) == 0
+    out = capsys.readouterr().out
+    assert "    rows: 12\n    multiple: 1\n    of: chats.jsonl\n" in out
+    assert "    order: dp_balanced\n    global_batch_size: 12\n" in out
+    assert "    window: 9\n    packer: first_fit\n    max_segments: 64\n" in out
+    assert "    of: a blend of 2\n" in out
+    assert re.search(r"    bytes: [\d.]+ kB\n", out)
+    assert f"    datasets: {chats}, {chats}\n" in out
+    assert main(["verify", cache]) == 0
+    assert "3 arrays, " in capsys.readouterr().out
+    (array,) = (tmp_path / "cache").glob("*-PackLengths-train-padded_lengths.npy")
+    array.write_bytes(array.read_bytes()[:-8] + bytes(8))
+    assert main(["verify", cache]) == 1
+    assert "padded_lengths.npy has" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_tokenizer_without_a_chat_template(chats, capsys, tmp_path):
+    tokenizer = files("coredata.text") / "assets" / "demo_tokenizer.json"
+    run = ("--data-path", chats, *VARLEN[2:], "--tokenizer-model", str(tokenizer))
+    assert main(["view", "--sample", "0", *run]) == 2
+    told = capsys.readouterr().err
+    assert "Give --chat-template PATH, a .jinja file or the directory of a model that has" in told
+    assert "coredata.text" not in told

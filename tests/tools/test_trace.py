@@ -465,3 +465,30 @@ def test_sentences(files, capsys, tmp_path):
     part = answer(capsys, given, "--sample", 2)["parts"][0]
     found = answer(capsys, given, "--document", part["document"])
     assert 2 in [one["sample"] for one in found["sightings"]]
+
+
+def test_a_document_that_no_sample_has(files, capsys):
+    given = flags(files, "--num-samples 2 0 0")
+    unseen = next(
+        number
+        for number in range(40)
+        if not answer(capsys, given, "--document", number, "--path", files / "prose")["samples"]
+    )
+    assert coredata("trace", given, "--document", unseen, "--path", files / "prose") == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"document {unseen} of {files / 'prose'}: in no sample of this split: ")
+    assert "0 samples" not in out
+
+
+def test_a_step_beyond_the_run(files, capsys):
+    given = ["--data-path", str(files / "prose"), *f"{RUN} {BYTES}".split()]
+    given += ["--train-iters", "2"]
+    for asked, note in (
+        (("--step", 2), "--step 2 lies beyond the end of the run: --train-iters 2"),
+        (("--iteration", 3), "--iteration 3 lies beyond the end of the run"),
+        (("--step", 1), ""),
+    ):
+        assert coredata("trace", given, *asked) == 0
+        told = capsys.readouterr().err
+        assert note in told
+        assert bool(note) == ("beyond" in told)

@@ -156,7 +156,7 @@ def test_repair_lets_caches_be_built_again(corpus, capsys):
     assert "holds 5 files *.damaged of caches that a repair set aside" in flat
     assert "There is nothing left to check." in flat
     assert verify(corpus) == 0
-    assert "All 2 are sound" in capsys.readouterr().out
+    assert "Both are sound" in capsys.readouterr().out
 
 
 def test_repair_keeps_what_was_set_aside_before(corpus, capsys):
