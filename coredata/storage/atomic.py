@@ -16,8 +16,10 @@ from types import TracebackType
 from typing import Any, BinaryIO, final
 
 from coredata.storage.multipart import MultipartUpload
+from coredata.storage.options import read_options
 from coredata.storage.paths import local_path
 from coredata.storage.remote import filesystem
+from coredata.storage.retry import Retry
 
 _BUFFER = 1 << 20
 _NAME_KEPT = 200
@@ -180,11 +182,12 @@ class _StagedUpload(PendingFile):
     """Written to a local temporary file, uploaded when complete.
 
     Object stores show an object only when its upload has ended, so what is never uploaded is
-    never seen.
+    never seen. An upload that fails is tried again, whole.
     """
 
     def __init__(self, path: str, storage_options: Mapping[str, Any] | None) -> None:
         self.path = path
+        self._storage_options = storage_options
         self._remote, self._key = filesystem(path, storage_options)
         descriptor, self._staged = tempfile.mkstemp(prefix="coredata-")
         self.file = os.fdopen(descriptor, "wb", buffering=_BUFFER)
@@ -193,6 +196,10 @@ class _StagedUpload(PendingFile):
         self.file.close()
 
     def publish(self) -> None:
+        retry = Retry(read_options(self._storage_options).deadline)
+        retry.run(f"write {self.path}", self._upload, _nothing, _nothing)
+
+    def _upload(self) -> None:
         parent = self._remote._parent(self._key)
         if parent:
             self._remote.makedirs(parent, exist_ok=True)
@@ -203,3 +210,7 @@ class _StagedUpload(PendingFile):
             self.file.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._staged)
+
+
+def _nothing() -> None:
+    """Done before another try: the file system renews its credentials itself."""

@@ -3,8 +3,9 @@ import stat
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
-from coredata.storage import atomic_write, begin_write, read_bytes, remove
+from coredata.storage import StorageError, atomic_write, begin_write, read_bytes, remove
 
 
 @pytest.fixture(params=["local", "file", "memory"])
@@ -112,3 +113,37 @@ def test_remote_directories_are_made():
     with atomic_write("memory://atomic/deep/er/x") as file:
         file.write(b"x")
     assert fsspec.filesystem("memory").cat("/atomic/deep/er/x") == b"x"
+
+
+class Refusing:
+    """`put_file` of a file system, which fails so many times first."""
+
+    def __init__(self, monkeypatch, times):
+        self.left, self.put = times, MemoryFileSystem.put_file
+        monkeypatch.setattr(MemoryFileSystem, "put_file", lambda *args: self(*args))
+
+    def __call__(self, remote, staged, key):
+        self.left -= 1
+        if self.left >= 0:
+            raise ConnectionResetError("injected")
+        self.put(remote, staged, key)
+
+
+def test_an_upload_that_fails_is_tried_again(monkeypatch, tmp_path):
+    refusing = Refusing(monkeypatch, 2)
+    with atomic_write(f"memory://atomic{tmp_path}/again") as file:
+        file.write(b"x")
+    assert refusing.left == -1
+    assert read_bytes(f"memory://atomic{tmp_path}/again") == b"x"
+
+
+def test_an_upload_that_does_not_come_through_names_the_file(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    Refusing(monkeypatch, 1000)
+    options = {"coredata": {"deadline": 0.2}}
+    with (
+        pytest.raises(StorageError, match=r"write memory://.*/never: failed \d times .* injected"),
+        atomic_write("memory://atomic/never", options) as file,
+    ):
+        file.write(b"x")
+    assert left_over(tmp_path) == []

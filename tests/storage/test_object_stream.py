@@ -189,6 +189,10 @@ def test_nothing_behind_the_stop_is_fetched_ahead(web, monkeypatch):
             stream.read(min(500, 5600 - stream.tell()))
         assert stream.tell() == 5600
     assert sorted(served.ranges()) == [(0, 999), (1000, 2999), (3000, 5499), (5500, 6499)]
+    with ObjectStream(served.url, served.options, 10_500) as stream:
+        stream.seek(10_000)
+        assert len(stream.read(800)) == 500
+    assert served.ranges()[-1] == (10_000, 10_499)
 
 
 def test_stretches_of_json_lines_fetch_little_more_than_themselves(web):
@@ -243,7 +247,9 @@ def _size_unknown(self, url):
 def test_file_systems_laid_over_another_are_left_to_fsspec(web, tmp_path):
     (web.root / "x.txt").write_bytes(CONTENT)
     url = f"simplecache::{web.url}/x.txt"
-    assert read_bytes(url, {"simplecache": {"cache_storage": str(tmp_path / "cache")}}) == CONTENT
+    with open_binary(url, {"simplecache": {"cache_storage": str(tmp_path / "cache")}}) as stream:
+        assert not isinstance(stream.raw, ObjectStream)
+        assert stream.read() == CONTENT
 
 
 def test_closed_streams_say_so(served):
