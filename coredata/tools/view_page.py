@@ -62,6 +62,8 @@ def sample_page(view: SampleView, width: int, colours: bool) -> Iterator[Line]:
     yield from _wrapped(fields, width, _DIM)
     for note in view.notes:
         yield from _wrapped(f"note: {note}", width, _DIM)
+    if not colours and any(_masked(row, unit) for row in view.rows for unit in row.units):
+        yield from _wrapped("note: text between ⟦ and ⟧ is not learned", width, _DIM)
     placed = all(part.begin is not None for part in view.parts)
     if not placed:
         for part in view.parts[:_SHOWN_PARTS]:

@@ -291,6 +291,11 @@ def test_pages_behind_a_skip_list(files, capsys):
     assert "  numbers 4-7 of the samples that the skip list keeps\n" in out
     assert "  sample 8: " in out
     assert "  sample 4: " not in out
+    later = [*flags(files), "--skip-samples", "20"]
+    assert coredata("trace", later, "--step", 1) == 0
+    out = capsys.readouterr().out
+    assert "  samples 4-7 (as a skip list takes them)\n" in out
+    assert "skip list keeps" not in out, "nothing is skipped before it"
     assert coredata("trace", given, "--sample", 9) == 0
     assert "sample 9 (number 5 of those kept)\n  taken in step 1 " in capsys.readouterr().out
     assert coredata("trace", given, "--sample", 3) == 0

@@ -123,6 +123,7 @@ def test_text_that_is_not_learned_is_marked_without_colours_and_dim_with(prefix)
         (unit,) = [unit for unit in row.units if unit.begin <= place < unit.end]
         assert f"⟦{''.join(map(escaped, unit.text))}⟧" in marked
     assert "⟦‹<|endoftext|>›⟧" not in marked
+    assert "note: text between ⟦ and ⟧ is not learned" in page(view)
     coloured = page(view, colours=True)
     assert "⟦" not in coloured
     assert f"│ {''.join(map(escaped, row.units[0].text))}\x1b[0m" in coloured  # as the margin
