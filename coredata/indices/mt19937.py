@@ -12,6 +12,7 @@ import numpy as np
 from coredata._kernel import kernel, part
 from coredata._typing import Integer, UInt32
 from coredata.indices.prefetch import prefetch
+from coredata.indices.seeding import fill_words
 
 WORDS = 624
 _MIDDLE = 397
@@ -33,9 +34,9 @@ def mt19937_seed(seed: int) -> UInt32[np.ndarray, "625"]:
             f"random_seed: {seed} is outside 0 … {_LARGEST_SEED}, the seeds of this generator. "
             f"Take for example {seed % (_LARGEST_SEED + 1)}"
         )
-    state = np.empty(WORDS + 1, np.uint32)
-    restart(state, np.int64(seed))
-    return state
+    # NumPy starts its own one in the same way: nothing need be compiled.
+    words = np.random.RandomState(seed).get_state(legacy=False)["state"]["key"]
+    return np.append(words, np.uint32(WORDS))
 
 
 def shuffle_in_place(array: Integer[np.ndarray, " n"], state: UInt32[np.ndarray, "625"]) -> None:
@@ -56,17 +57,15 @@ def shuffle_in_place(array: Integer[np.ndarray, " n"], state: UInt32[np.ndarray,
     words = array.view(np.uint32 if array.dtype.itemsize == 4 else np.int64)
     if words.size > _ONE_WORD:
         _shuffle_wide(words, state, _ONE_WORD)
-    _shuffle(words[:_ONE_WORD], state)
+    _shuffle(words[:_ONE_WORD], state, np.empty(WORDS, np.uint32), np.empty(_BLOCK, np.uint32))
 
 
-@kernel
+@part
 def restart(state, seed):
     """Start the generator of a state anew, inside a kernel; `seed` is an int64, 0 … 2^32 - 1."""
-    word = seed
-    for i in range(WORDS):
-        state[i] = word
-        word = (1812433253 * (word ^ (word >> 30)) + i + 1) & 0xFFFFFFFF
-    state[WORDS] = WORDS
+    fill_words(
+        state, np.uint64(seed), np.uint64(1812433253), np.uint64(30), np.uint64(_LARGEST_SEED)
+    )
 
 
 @part
@@ -74,9 +73,9 @@ def _next_words(state):
     """Replace all 624 words by the next 624. Two loops, each without a remainder: vectorised."""
     for i in range(WORDS - _MIDDLE):
         state[i] = _twist(state[i], state[i + 1], state[i + _MIDDLE])
-    for i in range(WORDS - _MIDDLE, WORDS - 1):
+    state[WORDS] = state[0]  # the last word is followed by the first
+    for i in range(WORDS - _MIDDLE, WORDS):
         state[i] = _twist(state[i], state[i + 1], state[i + _MIDDLE - WORDS])
-    state[WORDS - 1] = _twist(state[WORDS - 1], state[0], state[_MIDDLE - 1])
     state[WORDS] = 0
 
 
@@ -134,14 +133,13 @@ def _shuffle_wide(array, state, shortest):
 
 
 @kernel
-def _shuffle(array, state):
+def _shuffle(array, state, words, drawn):
     """Shuffle at most 2^32 elements, a block at a time.
 
     The elements of a block are drawn first, all of them are prefetched, then they change places:
     the speed is that of drawing and of many overlapping reads, not of one read after the other.
+    `words` and `drawn` are room for the generator's next words and for a block.
     """
-    words = np.empty(WORDS, np.uint32)
-    drawn = np.empty(_BLOCK, np.uint32)
     used = np.int64(state[WORDS])
     for i in range(WORDS):
         words[i] = _temper(state[i])
@@ -153,7 +151,9 @@ def _shuffle(array, state):
         while last <= mask >> 1:
             mask >>= 1
         # All elements of a block are drawn under one mask.
-        block = min(np.int64(_BLOCK), last - (mask >> 1))
+        block = last - (mask >> 1)
+        if block > _BLOCK:
+            block = np.int64(_BLOCK)
         n = np.int64(0)
         while n < block:
             if used == WORDS:
@@ -161,7 +161,9 @@ def _shuffle(array, state):
                 for i in range(WORDS):
                     words[i] = _temper(state[i])
                 used = np.int64(0)
-            end = used + min(WORDS - used, block - n)
+            end = used + block - n
+            if end > WORDS:
+                end = np.int64(WORDS)
             for i in range(used, end):
                 value = np.int64(words[i]) & mask
                 drawn[n] = value

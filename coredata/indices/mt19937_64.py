@@ -8,9 +8,10 @@ A state is an array of 313 numbers: the 312 words, and how many of them are used
 
 import numpy as np
 
-from coredata._kernel import kernel
+from coredata._kernel import kernel, part
 from coredata._typing import Integer
 from coredata.indices.prefetch import prefetch
+from coredata.indices.seeding import fill_words
 
 WORDS = 312
 _MIDDLE = 156
@@ -52,25 +53,21 @@ def shuffle_rows(rows: Integer[np.ndarray, "n width"], state: Integer[np.ndarray
 
 @kernel
 def _seed(state, seed):
-    word = seed
-    for i in range(WORDS):
-        state[i] = word
-        word = np.uint64(6364136223846793005) * (word ^ (word >> np.uint64(62))) + np.uint64(i + 1)
-    state[WORDS] = np.uint64(WORDS)
+    fill_words(state, seed, np.uint64(6364136223846793005), np.uint64(62), np.uint64(_LARGEST_SEED))
 
 
-@kernel
+@part
 def _next_words(state):
     """Replace all 312 words by the next 312."""
     for i in range(WORDS - _MIDDLE):
         state[i] = _twist(state[i], state[i + 1], state[i + _MIDDLE])
-    for i in range(WORDS - _MIDDLE, WORDS - 1):
+    state[WORDS] = state[0]  # the last word is followed by the first
+    for i in range(WORDS - _MIDDLE, WORDS):
         state[i] = _twist(state[i], state[i + 1], state[i + _MIDDLE - WORDS])
-    state[WORDS - 1] = _twist(state[WORDS - 1], state[0], state[_MIDDLE - 1])
     state[WORDS] = np.uint64(0)
 
 
-@kernel
+@part
 def _twist(word, following, far):
     mixed = (word & np.uint64(0xFFFFFFFF80000000)) | (following & np.uint64(0x7FFFFFFF))
     odd = (mixed & np.uint64(1)) * np.uint64(0xB5026F5AA96619E9)
