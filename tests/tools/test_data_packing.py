@@ -4,9 +4,12 @@ import argparse
 import json
 import re
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from coredata.datasets import CachedSchedule, CachedWindows, Schedule
 from coredata.tools.data_arguments import add_data_arguments, datasets_from_args
@@ -156,3 +159,14 @@ def test_a_tokenizer_without_a_chat_template(chats, capsys, tmp_path):
     told = capsys.readouterr().err
     assert "Give --chat-template PATH, a .jinja file or the directory of a model that has" in told
     assert "coredata.text" not in told
+
+
+def test_one_parquet_file_has_a_plan_to_keep(chats, capsys, tmp_path):
+    rows = [json.loads(line) for line in Path(chats).read_text().splitlines()]
+    path = str(tmp_path / "chats.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    run = ("--data-path", path, *VARLEN, "--data-cache-path", str(tmp_path / "cache"))
+    assert main(["prepare-cache", *run]) == 2
+    assert "or add --packing-plan to keep which samples share a pack" in capsys.readouterr().err
+    assert main(["prepare-cache", *run, "--packing-plan"]) == 0
+    assert f"packing of {path}" in capsys.readouterr().out
