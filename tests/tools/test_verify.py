@@ -153,7 +153,7 @@ def test_repair_lets_caches_be_built_again(corpus, capsys):
     assert {path.suffix for path in (corpus / "cache").iterdir()} == {".damaged"}
     assert verify(corpus / "cache") == 0
     flat = " ".join(capsys.readouterr().out.split())
-    assert "holds 5 files *.damaged of caches that a repair set aside" in flat
+    assert "holds 6 files *.damaged of caches that a repair set aside" in flat
     assert "There is nothing left to check." in flat
     assert verify(corpus) == 0
     assert "Both are sound" in capsys.readouterr().out
@@ -240,6 +240,15 @@ def test_checksums_beside_a_pair(corpus, capsys):
     (corpus / "corpus.crc").write_bytes(b"nothing")
     assert verify(corpus / "corpus") == 1
     assert "ChecksumFileError:" in " ".join(capsys.readouterr().out.split())
+
+
+def test_checksums_of_what_is_damaged_are_not_written(corpus, capsys):
+    wide = corpus / "more" / "wide"
+    assert verify(wide, "--vocab-size", "100", "--write-checksums") == 1
+    assert "checksums written" not in capsys.readouterr().out
+    assert not list(wide.parent.glob("*.crc"))
+    assert verify(wide, "--write-checksums") == 0
+    assert len(list(wide.parent.glob("*.crc"))) == 1
 
 
 def test_checksums_are_not_written_over_those_that_tell_of_a_fault(corpus, capsys):
