@@ -202,3 +202,20 @@ def test_a_pasted_script(capsys, write_pair):
     words += ["--tokenizer-model", "tokenizer.json", "--train-iters", "100", "--eval-iters", "1"]
     assert main(words) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_file_that_may_not_be_read(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.R_OK and real(path, mode))
+    assert main(["doctor", "rows.jsonl"]) == 1
+    assert "rows.jsonl: may not be read → change its permissions" in capsys.readouterr().out
+
+
+def test_patterns_are_passed_over(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for pattern in ("*.jsonl", "row?.jsonl", "row[12].jsonl"):
+        assert main(["doctor", "--data-path", pattern, "--json"]) == 0
+        findings = json.loads(capsys.readouterr().out)["findings"]
+        assert pattern not in [one["what"] for one in findings]

@@ -1,6 +1,7 @@
 """`coredata verify` as scripts and people use it."""
 
 import functools
+import io
 import json
 import re
 import time
@@ -14,6 +15,8 @@ from coredata.indices import Split
 from coredata.text import ByteTokenizer
 from coredata.tools import output, verify_run
 from coredata.tools.main import main
+from coredata.tools.verify_page import VerifyPage
+from coredata.tools.verify_run import Checked
 
 
 def write(prefix, documents, dtype=np.uint16):
@@ -328,3 +331,48 @@ def test_pairs_behind_urls(capsys):
     assert "none.bin and memory://verify-urls/none.idx do not exist" in capsys.readouterr().err
     assert verify("memory://verify-urls/corpus", "--vocab-size", "9", "--repair") == 1
     assert "only local files are repaired" in " ".join(capsys.readouterr().out.split())
+
+
+def ended(*kinds):
+    """The verdict over pairs and caches that are sound ("pair"), mended ("pair!") or broken."""
+    found = [
+        Checked(
+            "a/b",
+            kind.strip("!?"),
+            {},
+            () if kind.isalpha() else (("Fault", "text"),),
+            "done" if "!" in kind else "",
+            "not" if "?" in kind else "",
+        )
+        for kind in kinds
+    ]
+    stream = io.StringIO()
+    VerifyPage(stream).end(found, [], 0)
+    return re.sub(r"\d+\.\d s", "T", stream.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text"),
+    [
+        (["pair"], "The only one is sound: T.\n"),
+        (["pair", "cache"], "Both are sound: T.\n"),
+        (["pair"] * 3, "All 3 are sound: T.\n"),
+        (["pair!", "pair"], "Both are sound (1 repaired): T.\n"),
+        (["cache!"], "1 damaged cache was set aside, to be built again on first use.\n"),
+        (
+            ["cache!", "pair"],
+            "1 damaged cache was set aside, to be built again on first use. The other 1 is sound: "
+            "T.\n",
+        ),
+        (
+            ["cache!", "cache!", "pair!", "pair"],
+            "2 damaged caches were set aside, to be built again on first use. The other 2 are "
+            "sound (1 repaired): T.\n",
+        ),
+        (["pair?", "pair", "pair!"], "1 of 3 is damaged; 1 repaired, 1 not.\n"),
+        ([], "There is nothing left to check.\n"),
+    ],
+)
+def test_the_verdict(kinds, text, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    assert ended(*kinds) == text
