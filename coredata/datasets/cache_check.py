@@ -10,6 +10,7 @@ import numpy as np
 from coredata.datasets.cache_contents import arrays_of, check_contents
 from coredata.datasets.cache_files import CacheFiles
 from coredata.datasets.checksum import checksum
+from coredata.datasets.index_pack import unpacked
 from coredata.datasets.npy import DamagedFileError, open_npy
 
 
@@ -61,6 +62,7 @@ def find_cache_faults(files: CacheFiles) -> CacheFaults:
             faults.append(str(error))
     recorded = _recorded(files, faults)
     faults.extend(_checksum_faults(files, arrays, recorded))
+    faults.extend(_pack_faults(files, arrays))
     compared = False
     known = set(files.arrays) | {
         name for name, record in (recorded or {}).items() if "dtype" in record
@@ -108,3 +110,20 @@ def _checksum_faults(
                 f"{files.path(f'{name}.npy')} has {found}; {recorded.get(name)} was written"
             )
     return faults
+
+
+def _pack_faults(files: CacheFiles, arrays: Mapping[str, np.ndarray]) -> list[str]:
+    """What is wrong with the copy of small arrays, while it counts."""
+    if "arrays.pack" not in files.names:
+        return []
+    path = files.path("arrays.pack")
+    try:
+        with open(path, "rb") as file:
+            kept = unpacked(file.read(), None, files.path(""))
+    except (DamagedFileError, OSError) as error:
+        return [str(error)]
+    return [
+        f"{path} has another {name} than {files.path(f'{name}.npy')}"
+        for name, array in (kept or {}).items()
+        if name in arrays and not np.array_equal(array, arrays[name])
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 from coredata.datasets.identity import description_hash
 
 _NAME = re.compile(
-    r"([0-9a-f]{32})-([^-]+)-(?:([^-]+)-)?(description\.txt|checksums\.json|[^-]+\.npy)"
+    r"([0-9a-f]{32})-([^-]+)-(?:([^-]+)-)?(description\.txt|checksums\.json|arrays\.pack|[^-]+\.npy)"
 )
 SET_ASIDE = ".damaged"
 """What is appended to the names of the files of a damaged cache, which are kept."""

@@ -57,7 +57,7 @@ def _text(value: Any, newline: str, written: dict[tuple[int, str], tuple[Any, st
         known = written.get((id(value), "\n"))
         if known is not None:
             return known[1].replace("\n", newline)
-        text = _object(value, newline, written)
+        text = _short(value, newline) or _object(value, newline, written)
         if text is not None:
             return text
     known = written.get((id(value), newline))
@@ -98,8 +98,8 @@ def _object(
     return "{" + inner + f",{inner}".join(lines) + newline + "}" if lines else "{}"
 
 
-def _short(value: list[Any] | tuple[Any, ...], newline: str) -> str | None:
-    """The text of a short list of plain values: a split matrix, say, which hardly ever changes."""
+def _short(value: dict[Any, Any] | list[Any] | tuple[Any, ...], newline: str) -> str | None:
+    """The text of a few plain values that hardly ever change: a split matrix, or a tokenizer's."""
     if len(value) > _SHORT:
         return None
     try:

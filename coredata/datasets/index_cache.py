@@ -1,8 +1,9 @@
 """Index arrays kept on disk: written whole or not at all, checked when they come back.
 
 The files are the reference's, `{hash}-{class}-{split}-{name}`: a description, written last, and
-one `.npy` file for each array. Beside them lies `checksums.json`, which the reference does not look
-at. Files appear by rename, so that processes may build the same cache at once.
+one `.npy` file for each array. Beside them lie `checksums.json` and, of small arrays,
+`arrays.pack`, which the reference does not look at. Files appear by rename, so that processes may
+build the same cache at once.
 """
 
 import io
@@ -10,8 +11,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -57,16 +57,18 @@ class IndexCache:
     storage_options: Mapping[str, Any] | None = None
     digest: str | None = None
 
+    _stem: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        digest = self.digest or description_hash(self.description)
+        parts = (digest, self.class_name, self.split_name)
+        # A cached property would take a lock, for each of thousands of caches at a start.
+        stem = join(self.directory, "".join(f"{part}-" for part in parts if part))
+        object.__setattr__(self, "_stem", stem)
+
     def path(self, name: str) -> str:
         """Where `name` is kept: an array's name, with ".npy", or "description.txt"."""
         return self._stem + name
-
-    @cached_property
-    def _stem(self) -> str:
-        """What the paths of all its files begin with."""
-        digest = self.digest or description_hash(self.description)
-        parts = (digest, self.class_name, self.split_name)
-        return join(self.directory, "".join(f"{part}-" for part in parts if part))
 
     def complete(self) -> bool:
         """Whether the cache was written to the end."""
@@ -77,7 +79,7 @@ class IndexCache:
 
         A file is checked for its header and length, and against its checksum if we wrote it (one
         pass over the data, at the speed of memory); small ones that nobody has touched since are
-        taken from a copy beside the checksums (see `index_pack`). Then `check` may object.
+        taken from a copy of them all (see `index_pack`). Then `check` may object.
 
         Warns:
             IndexCacheWarning: the cache is there but damaged.
@@ -88,17 +90,17 @@ class IndexCache:
         if not self.complete():
             return None
         try:
-            recorded = self._recorded()
-            arrays = None if recorded is None else unpacked(recorded, names, self._stem)
+            arrays, trusted = self._unpacked(names), True
             if arrays is None:
-                arrays = self._open(names)
+                recorded = self._recorded()
+                arrays, trusted = self._open(names), recorded is not None
                 if recorded is None:
                     self._check_description()
                 else:
                     for name, array in arrays.items():
                         self._check_recorded(name, array, recorded.get(name))
             if check is not None:
-                check(arrays, recorded is not None)
+                check(arrays, trusted)
         except (DamagedFileError, FileNotFoundError) as error:
             warnings.warn(
                 f"the index cache in {self.directory} is damaged and is built again: {error}",
@@ -127,7 +129,7 @@ class IndexCache:
             ) from error
 
     def store(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Write the arrays, their checksums, and last the description.
+        """Write the arrays, their checksums, a copy of small ones, and last the description.
 
         Raises:
             IndexCacheError: the directory cannot be written, or is full.
@@ -141,9 +143,10 @@ class IndexCache:
                 array = np.ascontiguousarray(array)
                 self._write(f"{name}.npy", _npy_header(array), array.reshape(-1).view(np.uint8))
                 recorded[name] = _record(array)
-            if local is not None:
-                recorded.update(packed(arrays, self._stem))
             self._write("checksums.json", json.dumps(recorded, indent=1).encode())
+            pack = None if local is None else packed(arrays, self._stem)
+            if pack is not None:
+                self._write("arrays.pack", pack)
             self._write("description.txt", self.description.encode("utf-8"))
         except OSError as error:
             raise self._error("write", error) from error
@@ -155,6 +158,16 @@ class IndexCache:
 
     def _open(self, names: Sequence[str]) -> Arrays:
         return {name: open_npy(self.path(f"{name}.npy"), self.storage_options) for name in names}
+
+    def _unpacked(self, names: Sequence[str]) -> Arrays | None:
+        """Small arrays, from the copy of them all; None where there is none that counts."""
+        if local_path(self.directory) is None:
+            return None
+        try:
+            pack = open_bytes(self.path("arrays.pack"))
+        except FileNotFoundError:
+            return None
+        return unpacked(bytes(pack), names, self._stem)
 
     def _recorded(self) -> dict[str, Any] | None:
         path = self.path("checksums.json")

@@ -85,17 +85,17 @@ def tokens_per_epoch(
     Raises:
         IndexError: a document that the file does not have.
     """
-    if documents.size and not (
-        0 <= np.minimum.reduce(documents) <= np.maximum.reduce(documents) < sequence_lengths.size
-    ):
+    try:
+        if documents.size and np.minimum.reduce(documents) < 0:
+            raise IndexError
+        # Most often one block; a builder asks it of thousands of splits.
+        return sum(
+            int(np.add.reduce(sequence_lengths[documents[first : first + _BLOCK]], dtype=np.int64))
+            for first in range(0, documents.size, _BLOCK)
+        )
+    except IndexError:
         wrong = documents[(documents < 0) | (documents >= sequence_lengths.size)][0]
         raise IndexError(
             f"documents: there is no document {wrong} in a file of {sequence_lengths.size} "
             f"sequences; they are numbered 0 … {sequence_lengths.size - 1}"
-        )
-    if documents.size <= _BLOCK:  # most often; a builder asks it of thousands of splits
-        return int(np.add.reduce(sequence_lengths[documents], dtype=np.int64))
-    return sum(
-        int(sequence_lengths[documents[first : first + _BLOCK]].sum(dtype=np.int64))
-        for first in range(0, documents.size, _BLOCK)
-    )
+        ) from None

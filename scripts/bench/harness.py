@@ -4,7 +4,7 @@ import ctypes
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,11 +60,26 @@ def compare(
     memory is how much more than before each had at its peak, results included: a median, as
     the times are.
     """
-    same(ours(), other())
-    times: tuple[list[float], list[float]] = ([], [])
-    peaks: tuple[list[int], list[int]] = ([], [])
+    return compare_each(stage, {what: ours}, other, same, runs)[0]
+
+
+def compare_each(
+    stage: str,
+    ours: Mapping[str, Callable[[], Any]],
+    other: Callable[[], Any],
+    same: Callable[[Any, Any], None],
+    runs: int = 5,
+) -> list[Row]:
+    """The same for several ways of `ours`, setting -> function, beside one run of `other` each."""
+    functions = [*ours.values(), other]
+    expected = other()
+    for function in ours.values():
+        same(function(), expected)
+    del expected
+    times: list[list[float]] = [[] for _ in functions]
+    peaks: list[list[int]] = [[] for _ in functions]
     for _ in range(runs):
-        for function, seconds, extra in zip((ours, other), times, peaks, strict=True):
+        for function, seconds, extra in zip(functions, times, peaks, strict=True):
             gc.collect()
             before = _reset_peak()
             start = time.perf_counter()
@@ -72,16 +87,18 @@ def compare(
             seconds.append(time.perf_counter() - start)
             extra.append(max(_memory("VmHWM") - before, 0))
             del result
-    ratio = statistics.median(b / a for a, b in zip(*times, strict=True))
-    return Row(
-        stage,
-        statistics.median(times[0]),
-        statistics.median(times[1]),
-        ratio,
-        what,
-        int(statistics.median(peaks[0])),
-        int(statistics.median(peaks[1])),
-    )
+    return [
+        Row(
+            stage,
+            statistics.median(mine),
+            statistics.median(times[-1]),
+            statistics.median(b / a for a, b in zip(mine, times[-1], strict=True)),
+            what,
+            int(statistics.median(extra)),
+            int(statistics.median(peaks[-1])),
+        )
+        for what, mine, extra in zip(ours, times, peaks, strict=False)
+    ]
 
 
 def _reset_peak() -> int:

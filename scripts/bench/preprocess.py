@@ -21,7 +21,7 @@ from coredata.text import Tokenizer, demo_tokenizer
 from coredata.text.fast import GigatokenTokenizer, accelerated
 from coredata.text.native import NativeTokenizer
 from scripts.bench import assets
-from scripts.bench.harness import Row, compare
+from scripts.bench.harness import Row, compare, compare_each
 
 WORKERS = 2
 _worker: dict[str, Any] = {}
@@ -42,24 +42,23 @@ def rows(full: bool) -> list[Row]:
             row
             for name, tokenizer in tokenizers.items()
             for row in (
-                _beside_reference(name, tokenizer, path, "gigatoken"),
-                _beside_reference(name, tokenizer, path, "tokenizers"),
+                *_beside_reference(name, tokenizer, path),
                 _beside_raw(name, tokenizer, path),
             )
         ]
 
 
-def _beside_reference(name: str, tokenizer: NativeTokenizer, path: Path, encoder: str) -> Row:
-    ready = _ready(tokenizer, encoder)
-
-    def ours() -> dict[str, bytes]:
-        return _written(path, functools.partial(_ours, next(ready), encoder))
+def _beside_reference(name: str, tokenizer: NativeTokenizer, path: Path) -> list[Row]:
+    def ours(encoder: str) -> Callable[[], dict[str, bytes]]:
+        ready = _ready(tokenizer, encoder)
+        return lambda: _written(path, functools.partial(_ours, next(ready), encoder))
 
     def reference() -> dict[str, bytes]:
         return _written(path, functools.partial(_reference, tokenizer))
 
-    what = f"{_size(path)}, {WORKERS} cores, {name} ({tokenizer.vocab_size:,}), {encoder}"
-    return compare("preprocess", ours, reference, _same, what)
+    what = f"{_size(path)}, {WORKERS} cores, {name} ({tokenizer.vocab_size:,}), "
+    sides = {what + encoder: ours(encoder) for encoder in ("gigatoken", "tokenizers")}
+    return compare_each("preprocess", sides, reference, _same)
 
 
 def _beside_raw(name: str, tokenizer: NativeTokenizer, path: Path) -> Row:

@@ -9,6 +9,7 @@ import pytest
 from coredata.datasets import BlendedMegatronDatasetBuilder, GPTDataset, GPTDatasetConfig
 from coredata.datasets.cache_check import find_cache_faults
 from coredata.datasets.cache_files import find_caches, unfinished_files
+from coredata.datasets.checksum import checksum_of_bytes
 from coredata.indices import Split
 from coredata.testing.checks_masked import masked_datasets, random_sentences
 from coredata.text import ByteTokenizer
@@ -210,3 +211,15 @@ def test_unfinished_files(cache):
     (cache / name).touch()
     assert unfinished_files(str(cache)) == [name]
     assert len(find_caches(str(cache))) == 6
+
+
+def test_a_copy_of_small_arrays_that_is_not_theirs(cache):
+    files, path = of(cache, "GPTDataset")
+    whole = path("arrays.pack").read_bytes()
+    path("arrays.pack").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert fault(files).endswith("arrays.pack holds arrays that are not as written")
+    header, content = whole.split(b"\n", 1)
+    other = bytes([content[0] ^ 1]) + content[1:]
+    told = json.loads(header) | {"checksum": checksum_of_bytes(other)}
+    path("arrays.pack").write_bytes(json.dumps(told).encode() + b"\n" + other)
+    assert "arrays.pack has another document_index than " in fault(files)

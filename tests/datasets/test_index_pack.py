@@ -1,6 +1,5 @@
 """Small arrays that stand beside their checksums: when the copy counts, and when it does not."""
 
-import base64
 import json
 import os
 
@@ -52,16 +51,14 @@ def assert_loads(cache, arrays=ARRAYS):
         assert array.size == 0 or not found[name].flags.writeable
 
 
-def records(cache):
-    with open(cache.path("checksums.json")) as file:
-        return json.load(file)
-
-
-def change_records(cache, change):
-    recorded = records(cache)
-    change(recorded)
-    with open(cache.path("checksums.json"), "w") as file:
-        json.dump(recorded, file)
+def change_pack(cache, change):
+    """`change` gets the header and the content, and returns both."""
+    path = cache.path("arrays.pack")
+    with open(path, "rb") as file:
+        header, content = file.read().split(b"\n", 1)
+    header, content = change(json.loads(header), content)
+    with open(path, "wb") as file:
+        file.write(json.dumps(header).encode() + b"\n" + content)
 
 
 def test_small_arrays_come_without_opening_their_files(cache, opened):
@@ -73,7 +70,7 @@ def test_large_arrays_are_not_kept_twice(tmp_path, opened):
     cache = IndexCache(str(tmp_path), "{}", "Some", "train")
     arrays = {**ARRAYS, "second": np.arange(4000, dtype=np.int64)}
     cache.store(arrays)
-    assert "contents" not in records(cache)
+    assert not os.path.exists(cache.path("arrays.pack"))
     assert_loads(cache, arrays)
     assert opened == ["first.npy", "second.npy", "third.npy"]
 
@@ -107,25 +104,40 @@ def test_fewer_or_other_names_are_read_from_files(cache, opened):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda recorded: recorded["contents"].update(bytes=base64.b64encode(b"x" * 72).decode()),
-        lambda recorded: recorded["contents"].update(bytes="é"),
-        lambda recorded: recorded["contents"].update(bytes="a"),
-        lambda recorded: recorded["contents"].pop("bytes"),
-        lambda recorded: recorded["contents"].pop("files"),
-        lambda recorded: recorded.update(contents=[]),
-        lambda recorded: recorded["first"].update(shape=[50]),
-        lambda recorded: recorded["first"].update(dtype="no"),
-        lambda recorded: recorded["first"].pop("dtype"),
+        lambda header, content: (header, content[:-1]),
+        lambda header, content: (header, content[:9] + b"x" + content[10:]),
+        lambda header, content: (header, b""),
+        lambda header, content: ({**header, "checksum": 5}, content),
+        lambda header, content: ({"arrays": header["arrays"]}, content),
+        lambda header, content: ({**header, "arrays": [["first", "<u4"]]}, content),
+        lambda header, content: ({**header, "arrays": header["arrays"][0]}, content),
+        lambda header, content: ({**header, "arrays": arrays_with(shape=[50])}, content),
+        lambda header, content: ({**header, "arrays": arrays_with(dtype="no")}, content),
+        lambda header, content: ([header], content),
+        lambda header, content: ("é", content),
     ],
 )
 def test_a_copy_that_is_damaged(cache, change):
-    change_records(cache, change)
-    with pytest.warns(IndexCacheWarning, match=r"checksums\.json"):
+    change_pack(cache, change)
+    with pytest.warns(IndexCacheWarning, match=r"arrays\.pack"):
         assert cache.load(NAMES) is None
 
 
-def test_records_of_an_earlier_version_have_no_copy(cache, opened):
-    change_records(cache, lambda recorded: recorded.pop("contents"))
+def arrays_with(**change):
+    first = {"name": "first", "dtype": "<u4", "shape": [5], **change}
+    rest = [[name, a.dtype.str, list(a.shape)] for name, a in list(ARRAYS.items())[1:]]
+    return [list(first.values()), *rest]
+
+
+def test_a_copy_without_a_line(cache):
+    with open(cache.path("arrays.pack"), "wb") as file:
+        file.write(b"nothing")
+    with pytest.warns(IndexCacheWarning, match=r"arrays\.pack"):
+        assert cache.load(NAMES) is None
+
+
+def test_a_cache_of_an_earlier_version_has_no_copy(cache, opened):
+    os.unlink(cache.path("arrays.pack"))
     assert_loads(cache)
     assert len(opened) == 3
 
@@ -137,7 +149,7 @@ def test_a_url_has_none():
 
 
 def test_files_that_are_being_replaced(tmp_path):
-    assert packed(ARRAYS, str(tmp_path / "x-")) == {}
+    assert packed(ARRAYS, str(tmp_path / "x-")) is None
 
 
 @given(
@@ -150,17 +162,16 @@ def test_any_arrays_come_back(lengths, dtype, tmp_path_factory):
     arrays = {f"a{i}": np.arange(n).astype(dtype) for i, n in enumerate(lengths)}
     for name, array in arrays.items():
         np.save(f"{stem}{name}.npy", array)
-    recorded = {
-        name: {"dtype": array.dtype.str, "shape": list(array.shape)}
-        for name, array in arrays.items()
-    }
-    assert unpacked(recorded, list(arrays), stem) is None
-    recorded.update(packed(arrays, stem))
-    found = unpacked(recorded, list(arrays), stem)
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(found[name], array)
-        assert found[name].dtype == array.dtype
-        assert found[name].flags.aligned
-    recorded["contents"]["checksum"] = "0" * 16
-    with pytest.raises(DamagedFileError, match="not as written"):
-        unpacked(recorded, list(arrays), stem)
+    data = packed(arrays, stem)
+    assert unpacked(data, [*arrays, "more"], stem) is None
+    for names in (list(arrays), None):
+        found = unpacked(data, names, stem)
+        assert list(found) == list(arrays)
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[name], array)
+            assert found[name].dtype == array.dtype
+            assert found[name].flags.aligned
+    if sum(lengths):
+        data = data[:-8] + bytes([data[-8] ^ 1]) + data[-7:]
+        with pytest.raises(DamagedFileError, match="not as written"):
+            unpacked(data, list(arrays), stem)

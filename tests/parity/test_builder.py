@@ -191,7 +191,7 @@ def files_in(folder):
     return {
         path.name: path.read_bytes()
         for path in Path(folder).iterdir()
-        if not path.name.endswith("checksums.json")
+        if not path.name.endswith(("checksums.json", "arrays.pack"))
     }
 
 

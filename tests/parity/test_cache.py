@@ -107,7 +107,7 @@ def files(directory):
     return {
         path.name: path.read_bytes()
         for path in Path(directory).iterdir()
-        if not path.name.endswith("checksums.json")
+        if not path.name.endswith(("checksums.json", "arrays.pack"))
     }
 
 
