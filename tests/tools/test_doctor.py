@@ -219,3 +219,13 @@ def test_patterns_are_passed_over(capsys, tmp_path, monkeypatch):
         assert main(["doctor", "--data-path", pattern, "--json"]) == 0
         findings = json.loads(capsys.readouterr().out)["findings"]
         assert pattern not in [one["what"] for one in findings]
+
+
+def test_what_is_named_twice_is_told_once(capsys, write_pair, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_pair("sound")
+    assert main(["doctor", "sound", ".", "--data-path", "sound", "--json"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [one["what"] for one in findings].count("sound") == 1
+    (here,) = (one["found"] for one in findings if one["what"] == ".")
+    assert here == "a directory; its files are not looked at"
