@@ -26,7 +26,6 @@ from coredata.datasets.identity import (
 from coredata.datasets.index_cache import IndexCache
 from coredata.datasets.protocol import Batch, Sample, SpansLookAhead, TokenSource
 from coredata.datasets.sample_numbers import SampleNumbers, sample_number, sample_numbers
-from coredata.datasets.special_ids import special_ids
 from coredata.formats import IndexedDataset
 from coredata.indices import (
     IndexedOrder,
@@ -81,7 +80,7 @@ class GPTDataset:
         self._identified_by = dict(self.unique_identifiers)
         self.unique_description = describe(self.unique_identifiers)
         self.unique_description_hash = description_hash(self.unique_description)
-        self._special_ids = special_ids(config.tokenizer, bool(config.allow_ambiguous_pad_tokens))
+        self._special_ids = config.special_ids
         self._samples: int | None = None
         self._order: IndexedOrder | None = None
         self._mapped: MappedReader | None = None

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from coredata.datasets.config import BlendedMegatronDatasetConfig, check_whole_number
-from coredata.datasets.special_ids import read_attribute
+from coredata.datasets.special_ids import SpecialIds, read_attribute, special_ids
 from coredata.formats import DType, best_dtype
 from coredata.storage import with_read_options
 
@@ -84,6 +85,15 @@ class GPTDatasetConfig(BlendedMegatronDatasetConfig):
 
     output_dtype: str = "int64"
     """Of tokens, labels and position ids: "int64" as in the reference, or "int32"."""
+
+    @cached_property
+    def special_ids(self) -> SpecialIds:
+        """End and pad ids of the tokenizer; read once for all datasets that are built from this.
+
+        Warns:
+            UserWarning: the pad id is also another special id (see `special_ids`).
+        """
+        return special_ids(self.tokenizer, bool(self.allow_ambiguous_pad_tokens))
 
     def __post_init__(self) -> None:
         """Check all fields and compute `token_dtype_code`."""

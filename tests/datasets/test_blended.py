@@ -265,6 +265,7 @@ def test_cache(tmp_path):
             "dataset_index.npy",
             "dataset_sample_index.npy",
             "checksums.json",
+            "arrays.pack",
         )
     }
     description = files["BlendedDataset-train-description.txt"].read_text()

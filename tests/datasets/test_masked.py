@@ -144,7 +144,7 @@ def test_the_map_is_built_when_first_needed(which, prefix, tmp_path):
     dataset = masked_datasets(prefix, 5, 40, **options)[which]
     assert not (tmp_path / "cache").exists()
     assert len(pickle.loads(pickle.dumps(dataset))) == len(dataset)
-    assert len(list((tmp_path / "cache").iterdir())) == 3
+    assert len(list((tmp_path / "cache").iterdir())) == 4
 
 
 @BOTH

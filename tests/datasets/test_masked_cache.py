@@ -33,7 +33,8 @@ def test_files_of_a_cache(which, prefix, tmp_path, monkeypatch):
     dataset = build(prefix, tmp_path, which)
     stem = f"{dataset.unique_description_hash}-{type(dataset).__name__}-"
     names = sorted(path.name for path in tmp_path.glob(f"{stem}*"))
-    assert names == [f"{stem}checksums.json", f"{stem}description.txt", f"{stem}sample_index.npy"]
+    ends = ("arrays.pack", "checksums.json", "description.txt", "sample_index.npy")
+    assert names == [stem + end for end in ends]
     description = path_of(tmp_path, dataset, "description.txt").read_text()
     assert description == dataset.unique_description
     own = ["classification_head", "sequence_length_decoder"][which]

@@ -296,7 +296,7 @@ def test_files_appear_whole(files, tmp_path):
     CachedWindows(build(files, cache), 64, 8).open()
     names = [path.name for path in cache.iterdir()]
     assert not [name for name in names if name.startswith(".")]
-    assert sum("-PackPlans-train-" in name for name in names) == 5
+    assert sum("-PackPlans-train-" in name for name in names) == 6
     assert all(stat.S_ISREG(path.stat().st_mode) for path in cache.iterdir())
 
 
