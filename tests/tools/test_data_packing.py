@@ -48,6 +48,8 @@ def test_schedules(parse, chats):
     assert packing(parse, chats, *VARLEN, *more[:2]).schedule.max_seqlen_per_dp_cp_rank == 10
     sft = (*BASE, "--sft", "--seq-length", "16", "--sequence-packing-scheduler", "dp_balanced")
     assert packing(parse, chats, *sft).schedule.limit == 16
+    odd = packing(parse, chats, *sft, "--seq-length", 17, "--context-parallel-size", 2)
+    assert odd.schedule.max_seqlen_per_dp_cp_rank == 9
     batch = VARLEN.index("--global-batch-size")
     small = (*VARLEN[:batch], *VARLEN[batch + 2 :], "--micro-batch-size", 2)
     assert packing(parse, chats, *small, "--data-parallel-size", 3).schedule.global_batch_size == 6
@@ -133,6 +135,7 @@ def test_what_inspect_and_verify_say_of_them(chats, capsys, tmp_path):
     cache = str(tmp_path / "cache")
     run = ("--data-path", "1", chats, "1", chats, *VARLEN, "--data-cache-path", cache)
     assert main(["prepare-cache", *run, "--packing-plan"]) == 0
+    assert capsys.readouterr().out.count("lengths of") == 1, "two parts share them"
     packer = ("--sequence-packing-scheduler", "first_fit", "--packing-window", "9")
     assert main(["prepare-cache", *run, "--packing-plan", *packer]) == 0
     capsys.readouterr()
