@@ -55,8 +55,8 @@ class Sizes:
         data: bytes of the token file, and of many files together.
         memory: the budget, in bytes; less than is read without training between.
         warm: batches before those that are timed.
-        paced_steps: batches with training between, and for each of four processes.
-        free_steps: batches without.
+        paced_steps: batches with training between.
+        free_steps: batches without; a quarter for each of four processes.
         slow_steps: batches of the other reader.
         many: files that four processes read.
         start: files that a run starts with.
@@ -72,7 +72,7 @@ class Sizes:
     start: int
 
 
-FULL = Sizes(512 << 20, 16 << 20, 10, 70, 300, 4, 50, 200)
+FULL = Sizes(512 << 20, 16 << 20, 10, 50, 300, 4, 50, 200)
 SMALL = Sizes(50 << 20, 4 << 20, 4, 20, 80, 2, 50, 200)
 
 
@@ -197,7 +197,7 @@ def many_files(
     upload([str(directory / name) for name in names], urls, direct)
     proxy.set(delay(LATENCY))
     shared = {**options["coredata"], "memory": sizes.memory, "processes": 4}
-    task = {"steps": sizes.paced_steps, "warm": 0, "ranks": 4, "step": 0.0}
+    task = {"steps": sizes.free_steps // 4, "warm": 0, "ranks": 4, "step": 0.0}
     running = [
         reader(urls, {**options, "coredata": shared}, rank=rank, **task) for rank in range(4)
     ]
