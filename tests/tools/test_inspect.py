@@ -59,6 +59,18 @@ def test_a_token_file(files, capsys, monkeypatch):
     assert all(len(line) <= 70 for line in out.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("empty", "text"), [(0, "none is empty"), (1, "1 is empty"), (2, "2 are empty")]
+)
+def test_empty_sequences(empty, text, tmp_path, capsys):
+    with IndexedDatasetBuilder(str(tmp_path / "some"), np.uint16) as builder:
+        for length in (3, *[0] * empty):
+            builder.add_document([5] * length, [length])
+        builder.finalize()
+    assert coredata_inspect(tmp_path / "some") == 0
+    assert f"mean {3 / (1 + empty):.1f}; {text}\n" in capsys.readouterr().out
+
+
 def test_a_token_file_for_scripts(files, capsys):
     (facts,) = found(capsys, files / "code.idx")
     assert (facts["kind"], facts["documents"], facts["dtype"]) == ("prefix", 12, "uint16")
