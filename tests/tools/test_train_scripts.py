@@ -122,7 +122,7 @@ def test_conversations_are_packed_by_a_prepared_plan(tmp_path):
     steps = ("--train-iters", "30", "--global-batch-size", "2")
     assert main(["prepare-cache", *data, *steps, "--eval-iters", "0", "--packing-plan"]) == 0
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
-    assert sum("PackPlans" in path.name for path in kept) == 5
+    assert any("PackPlans-train-description" in path.name for path in kept)
     flags = ("--directory", str(tmp_path / "run"), "--mesh", "1,1")
     done = run("train_jax.py", *flags, *data, *steps)
     assert done.returncode == 0, done.stderr
