@@ -70,7 +70,7 @@ def draw_one(lines, k, own, order, t, dataset_index, dataset_sample_index):
 
 @part
 def hand_back(block, places, n, lines):
-    """What n lines of a block have drawn, copied to the lines that it was gathered from."""
+    """What n lines of a block have drawn, copied to those that it was gathered from."""
     for k in range(n):
         lines[DRAWN, places[k]] = block[DRAWN, k]
 
