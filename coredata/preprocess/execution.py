@@ -13,9 +13,12 @@ from coredata.preprocess.plan import InputFile, Shard
 from coredata.preprocess.schedule import results_in_order
 from coredata.preprocess.shard import Job, run_pickled, run_shard
 from coredata.preprocess.work import ShardResult
+from coredata.text.fast import GigatokenTokenizer
 from coredata.text.native_batch import one_encoding_thread
 
 _TASKS_PER_WORKER = 2
+_MUCH = 256 << 20
+"""Bytes of input to a thread for which it is worth half a second to make an encoder of its own."""
 
 
 def execute(
@@ -43,6 +46,7 @@ def execute(
             workers = min(workers, len(shards))
             in_threads = workers <= LocalThreads.AT_MOST and job.encodes_beside_threads
             if in_threads:
+                _allow_copies(job, shards, workers)
                 executor = stack.enter_context(LocalThreads(workers))
             else:
                 executor = processes = stack.enter_context(LocalProcesses(workers))
@@ -90,3 +94,10 @@ def _result(shard: Shard, future: "Future[ShardResult]") -> ShardResult:
     if error is not None:
         error.add_note(f"while working on {shard.describe()}")
     return future.result()
+
+
+def _allow_copies(job: Job, shards: Sequence[Shard], workers: int) -> None:
+    """Let threads make encoders of their own, if there is so much to encode that it pays."""
+    much = sum(shard.input_bytes for shard in shards) > workers * _MUCH
+    if much and isinstance(job.tokenizer, GigatokenTokenizer):
+        job.tokenizer.allow_copies(workers)

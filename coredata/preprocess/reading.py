@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coredata.formats.json_lines import JsonLines, parse_object
+from coredata.formats.json_lines import JsonLines, parse_quickly
 from coredata.formats.parquet import ParquetRows
 from coredata.formats.rows import RowError, texts_of
 from coredata.formats.rows_streams import is_compressed
@@ -81,7 +81,7 @@ class ShardRows:
             if blank:
                 continue
             try:
-                texts = self._texts(parse_object(line), line.data)
+                texts = self._texts(parse_quickly(line), line.data)
             except RowError as error:
                 excerpt = line.data[:_EXCERPT].decode("utf-8", errors="replace")
                 yield TextRow(line.number, line.offset, (), size, str(error), excerpt)

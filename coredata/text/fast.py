@@ -4,9 +4,10 @@ It is used only behind a check: before the first text, on a sample (`accelerated
 time, on a piece of every batch (`GigatokenTokenizer`).
 """
 
+import contextlib
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, SupportsIndex, final
 
 import numpy as np
@@ -89,31 +90,45 @@ def accelerated_once(tokenizer: Any) -> Any:
     return tokenizer.faster
 
 
+@dataclass
+class _Copy:
+    """The package's tokenizer, if it is made; characters that it has seen; threads that use it."""
+
+    backend: Any
+    encoded: int = 0
+    users: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
 @final
 class GigatokenTokenizer:
     """A tokenizer that encodes batches with gigatoken; all else is done by the one it is made of.
 
     Several threads may encode at once; each does its work in the calling thread and lets others
-    run. A piece of every batch is encoded by both, and must come out the same. The package keeps
-    what it has seen for the sake of speed; it is made anew from time to time, so that memory does
-    not grow with the amount of text.
+    run. The package's tokenizer lets one thread in at a time, so it takes `copies` of it for them
+    not to wait for each other. A piece of every batch is encoded by both packages, and must come
+    out the same. Each copy keeps what it has seen for the sake of speed; it is made anew from time
+    to time, so that memory does not grow with the amount of text.
 
     Args:
         tokenizer: gives the ids that are to come out; see `accelerated`.
-        cache_text: characters after which the package's tokenizer is made anew.
+        cache_text: characters after which a copy is made anew.
+        copies: how many to make; each takes up to half a second, and memory.
 
     Raises:
         ModuleNotFoundError: gigatoken is not installed.
         RuntimeError: it cannot do this kind of tokenizer.
     """
 
-    def __init__(self, tokenizer: NativeTokenizer, cache_text: int = _CACHE_TEXT) -> None:
+    def __init__(
+        self, tokenizer: NativeTokenizer, cache_text: int = _CACHE_TEXT, copies: int = 1
+    ) -> None:
         self._tokenizer = tokenizer
         self._cache_text = cache_text
         self._lock = threading.Lock()
-        self._encoded = 0
         self._batches = 0
-        self._backend: Any = self._make()
+        self._most = copies
+        self._copies = [_Copy(self._make()) for _ in range(copies)]
 
     def __repr__(self) -> str:
         return f"GigatokenTokenizer({self._tokenizer!r})"
@@ -124,8 +139,14 @@ class GigatokenTokenizer:
     def __setstate__(self, state: tuple[NativeTokenizer, int]) -> None:
         self._tokenizer, self._cache_text = state
         self._lock = threading.Lock()
-        self._encoded = self._batches = 0
-        self._backend = None
+        self._batches = 0
+        self._most = 1
+        self._copies = [_Copy(None)]
+
+    def allow_copies(self, copies: int) -> None:
+        """Let threads that would wait for each other make more copies, up to `copies` in all."""
+        with self._lock:
+            self._most = max(self._most, copies)
 
     @property
     def tokenizer(self) -> NativeTokenizer:
@@ -202,9 +223,9 @@ class GigatokenTokenizer:
         Raises:
             LoneSurrogateError: a text has no UTF-8 form; it says which.
         """
-        backend = self._current(sum(map(len, texts)))
         try:
-            layout = backend.encode_batch(list(texts), parallel=False).layout
+            with self._copy(sum(map(len, texts))) as backend:
+                layout = backend.encode_batch(list(texts), parallel=False).layout
         except TypeError as error:
             strings = ((i, text) for i, text in enumerate(texts) if isinstance(text, str))
             problems = (lone_surrogate_error(text, i) for i, text in strings)
@@ -221,15 +242,27 @@ class GigatokenTokenizer:
         """Id of the token written `name`, None if there is none."""
         return self._tokenizer.token_id(name)
 
-    def _current(self, characters: int) -> Any:
-        """The package's tokenizer, made anew where it has seen much text."""
+    @contextlib.contextmanager
+    def _copy(self, characters: int) -> Iterator[Any]:
+        """The copy that fewest threads use, made anew where it has seen much text."""
         with self._lock:
             self._batches += 1
-            self._encoded += characters
-            if self._backend is None or self._encoded > self._cache_text:
-                self._backend = self._make()
-                self._encoded = characters
-            return self._backend
+            copy = min(self._copies, key=lambda copy: copy.users)
+            if copy.users and len(self._copies) < self._most:
+                copy = _Copy(None)
+                self._copies.append(copy)
+            copy.users += 1
+        try:
+            with copy.lock:
+                copy.encoded += characters
+                if copy.backend is None or copy.encoded > self._cache_text:
+                    copy.backend = self._make()
+                    copy.encoded = characters
+                backend = copy.backend
+            yield backend
+        finally:
+            with self._lock:
+                copy.users -= 1
 
     def _make(self) -> Any:
         from gigatoken import Tokenizer as Gigatoken

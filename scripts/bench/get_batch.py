@@ -83,7 +83,7 @@ def copy_row(
     return compare("get_batch", ours, other, same, what)
 
 
-def batches(samples: int, batch: int) -> np.ndarray:
+def batches(samples: int, batch: int, most: int = 300) -> np.ndarray:
     """300 batches, or as many as there are."""
     return np.arange(min(samples, 300 * batch) // batch * batch).reshape(-1, batch)
 

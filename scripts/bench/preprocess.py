@@ -63,13 +63,13 @@ def _beside_reference(name: str, tokenizer: NativeTokenizer, path: Path) -> list
 
 def _beside_raw(name: str, tokenizer: NativeTokenizer, path: Path) -> Row:
     texts = [json.loads(line)["text"] for line in path.read_bytes().splitlines()]
-    mine, raw = _ready(tokenizer, "gigatoken"), _ready(tokenizer, "gigatoken")
+    mine, raw = _ready(tokenizer, "gigatoken"), _ready(tokenizer, "gigatoken", copies=1)
 
     def ours() -> int:
         return _ours(next(mine), "gigatoken", path, path.parent / "raw").tokens
 
     def encode() -> int:
-        backend = next(raw)._backend  # its own caches, as cold as ours
+        backend = next(raw)._copies[0].backend  # its own caches, as cold as ours
         return len(backend.encode_batch(texts, parallel=True).layout.content) + len(texts)
 
     def same(a: int, b: int) -> None:
@@ -79,13 +79,13 @@ def _beside_raw(name: str, tokenizer: NativeTokenizer, path: Path) -> Row:
     return compare("preprocess / raw rate", ours, encode, same, what)
 
 
-def _ready(tokenizer: NativeTokenizer, encoder: str) -> Iterator[Tokenizer]:
+def _ready(tokenizer: NativeTokenizer, encoder: str, copies: int = WORKERS) -> Iterator[Any]:
     """The tokenizer again and again, each time with cold caches; made ready in advance."""
     assert tokenizer.vocab_size
     assert accelerated(tokenizer).encoder == "gigatoken"
     if encoder == "tokenizers":
         return iter([tokenizer] * 6)
-    return iter([GigatokenTokenizer(tokenizer) for _ in range(6)])
+    return iter([GigatokenTokenizer(tokenizer, copies=copies) for _ in range(6)])
 
 
 def _written(path: Path, write: Callable[[Path, Path], Any]) -> dict[str, bytes]:

@@ -5,12 +5,14 @@ import sys
 import tracemalloc
 
 import fsspec
+import orjson
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coredata.formats.json_lines import JsonLines, Line, parse_object
+from coredata.formats import json_lines
+from coredata.formats.json_lines import JsonLines, Line, parse_object, parse_quickly
 from coredata.formats.rows import DamagedFileError, RowError, texts_of
 from coredata.formats.rows_streams import open_stream
 
@@ -245,3 +247,68 @@ def test_texts_of_good_rows():
 def test_texts_of_bad_rows(row, told):
     with pytest.raises(RowError, match=told):
         texts_of(row, "text")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+PLAIN_ROWS = st.builds(
+    lambda value, escaped: json.dumps(value, ensure_ascii=escaped).encode("utf-8", "surrogatepass"),
+    st.dictionaries(st.text() | st.just("text"), JSON, max_size=3) | JSON,
+    st.booleans(),
+)
+INSERTED = [b"", b"\\ud800", b"\\u", b"\x00", b"\xff", b'"', b"{", b"\xef\xbb\xbf", b" ", b"1"]
+BROKEN_ROWS = st.builds(
+    lambda row, at, new: row[: at % (len(row) + 1)] + new + row[at % (len(row) + 1) :],
+    PLAIN_ROWS,
+    st.integers(0, 60),
+    st.sampled_from(INSERTED),
+)
+
+
+def outcome(parse, data):
+    """What comes out, or what is said, as text: NaN is not equal to itself."""
+    try:
+        return repr(parse(line(data)))
+    except RowError as error:
+        return str(error)
+
+
+@given(PLAIN_ROWS | BROKEN_ROWS)
+def test_parsing_quickly_gives_the_same(data):
+    assert outcome(parse_quickly, data) == outcome(parse_object, data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        rb'{"text": "\ud800"}',
+        rb'{"text": NaN}',
+        b'\xef\xbb\xbf{"text": "with a mark"}',
+        b'{"text": "twice", "text": "the last counts"}',
+        b'{"text": "a\tb"}',
+        b'{"text": "\xff"}',
+        b"[1]",
+        b"",
+        b'{"a": ' * 2000 + b"1" + b"}" * 2000,
+    ],
+)
+def test_what_one_package_refuses_is_left_to_the_other(data):
+    assert outcome(parse_quickly, data) == outcome(parse_object, data)
+
+
+def test_without_orjson(monkeypatch):
+    monkeypatch.setitem(sys.modules, "orjson", None)
+    json_lines._orjson_loads.cache_clear()
+    try:
+        assert json_lines._orjson_loads() is None
+        assert parse_quickly(line(b'{"text": "so"}')) == {"text": "so"}
+    finally:
+        json_lines._orjson_loads.cache_clear()
+
+
+def test_with_orjson():
+    assert json_lines._orjson_loads() is orjson.loads
+    assert type(parse_quickly(line(b'{"n": 18446744073709551616}'))["n"]) is float  # by orjson

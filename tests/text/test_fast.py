@@ -157,16 +157,18 @@ def test_a_piece_of_every_batch_is_compared(monkeypatch, demo):
 
 def test_its_tokenizer_is_made_anew_so_that_memory_does_not_grow(demo):
     fast = GigatokenTokenizer(demo, cache_text=1000)
-    first = fast._backend
+    first = fast._copies[0].backend
     fast.encode_batch(["x" * 300])
-    assert fast._backend is first
+    assert fast._copies[0].backend is first
     expected = demo.encode("y" * 900)
     assert fast.encode_batch(["y" * 900])[0].tolist() == expected
-    assert fast._backend is not first
+    assert fast._copies[0].backend is not first
 
 
-def test_threads_may_share_one(demo):
+@pytest.mark.parametrize("allowed", [1, 3])
+def test_threads_may_share_one(demo, allowed):
     fast = GigatokenTokenizer(demo, cache_text=3000)
+    fast.allow_copies(allowed)
     texts = [f"def f{i}(x):\n    return x + {i}\n" * 5 for i in range(40)]
     expected = [demo.encode(text) for text in texts]
     barrier = threading.Barrier(4)
@@ -177,6 +179,23 @@ def test_threads_may_share_one(demo):
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(encode, range(4))) == [expected] * 4
+    assert 1 <= len(fast._copies) <= allowed
+    assert all(copy.users == 0 for copy in fast._copies)
+
+
+def test_a_thread_that_would_wait_makes_a_copy_where_that_is_allowed(demo):
+    fast = GigatokenTokenizer(demo, copies=2)
+    two = [copy.backend for copy in fast._copies]
+    with fast._copy(1) as first, fast._copy(1) as second, fast._copy(1) as third:
+        assert [first, second] == two
+        assert third in two
+        fast.allow_copies(3)
+        with fast._copy(1) as fourth:
+            assert fourth not in two
+        fast.allow_copies(1)  # never fewer
+        assert len(fast._copies) == 3
+    again = pickle.loads(pickle.dumps(fast))
+    assert again.encode_batch(["some text"])[0].tolist() == demo.encode("some text")
 
 
 def test_other_tokenizers_encode_by_themselves(demo):
