@@ -50,7 +50,7 @@ def copy_row(
     directory: Path, batch: int, sequence_length: int, tokens: int, **options: object
 ) -> Row:
     dataset = open_ours(directory, sequence_length, tokens, **options)
-    wanted = batches(len(dataset), batch)
+    wanted = batches(len(dataset), batch, most_of(tokens))
     dtype = np.dtype(dataset.config.output_dtype)
     ranges = []
     for indices in wanted:
@@ -84,8 +84,13 @@ def copy_row(
 
 
 def batches(samples: int, batch: int, most: int = 300) -> np.ndarray:
-    """300 batches, or as many as there are."""
-    return np.arange(min(samples, 300 * batch) // batch * batch).reshape(-1, batch)
+    """The first batches, or as many as there are."""
+    return np.arange(min(samples, most * batch) // batch * batch).reshape(-1, batch)
+
+
+def most_of(tokens: int) -> int:
+    """How many batches: a third in the small form."""
+    return 300 if tokens > 10_000_000 else 100
 
 
 def settings_of(directory: Path, sequence_length: int, **options: object) -> dict:
@@ -149,7 +154,7 @@ def row(directory: Path, batch: int, sequence_length: int, tokens: int, **option
         ReferenceSplit.train,
         ReferenceConfig(**settings_of(directory, sequence_length, **known)),
     )
-    wanted = batches(len(ours_dataset), batch)
+    wanted = batches(len(ours_dataset), batch, most_of(tokens))
 
     def ours():
         for indices in wanted:
