@@ -1,12 +1,20 @@
 """Settings that make no sense, found before any work is done."""
 
 import os
+import stat
 from collections.abc import Sequence
 
 from coredata.preprocess.errors import PreprocessError
 from coredata.storage import local_path
 
 _OF_ONE_PROCESS = "memory://"
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe (FIFO)"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+    (stat.S_ISDIR, "a directory"),
+)
 
 
 def check_keys(keys: Sequence[str]) -> None:
@@ -49,6 +57,26 @@ def check_least(name: str, value: int | None, least: int) -> None:
     """
     if value is not None and value < least:
         raise PreprocessError(f"{name}={value}, but at least {least} is needed")
+
+
+def check_regular(path: str) -> None:
+    """Input is read in stretches, some of it twice: a pipe gives its bytes once, in order.
+
+    Raises:
+        PreprocessError: a local path that is there, and is no regular file.
+    """
+    local = local_path(path)
+    if local is None:
+        return
+    mode = os.stat(local).st_mode
+    if stat.S_ISREG(mode):
+        return
+    kind = next((kind for is_of, kind in _KINDS if is_of(mode)), "of an unknown kind")
+    raise PreprocessError(
+        f"{path} is {kind}, but input must be a regular file: it is read in stretches, and again "
+        "when a stopped run goes on. Write it to a file first, for example with "
+        "cat … > input.jsonl, and name that"
+    )
 
 
 def check_report(inputs: Sequence[str], report: str) -> None:

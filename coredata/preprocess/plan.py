@@ -12,6 +12,7 @@ from typing import Any
 
 from coredata.formats.parquet import PARQUET_NAMES, ParquetRows, RowGroup
 from coredata.formats.rows_streams import is_compressed
+from coredata.preprocess.checks import check_regular
 from coredata.preprocess.errors import PreprocessError
 from coredata.storage import expand, local_path
 from coredata.storage.remote import filesystem
@@ -88,7 +89,7 @@ def inspect_inputs(
 
     Raises:
         FileNotFoundError: a path or pattern that names no file.
-        PreprocessError: a file named more than once.
+        PreprocessError: a file named more than once, or something that is no regular file.
         ValueError: a parquet file that is broken or lacks a column.
     """
     paths = expand(patterns, storage_options)
@@ -105,6 +106,7 @@ def inspect_input(
     path: str, json_keys: Sequence[str], storage_options: Mapping[str, Any] | None = None
 ) -> InputFile:
     """What the plan needs to know about one file."""
+    check_regular(path)
     size, stamp = size_and_stamp(path, storage_options)
     groups: Sequence[RowGroup] = ()
     if is_parquet(path):

@@ -68,7 +68,8 @@ def preprocess(
     of the input.
 
     Args:
-        inputs: paths, URLs or patterns: JSON lines (also .gz, .zst) or .parquet.
+        inputs: paths, URLs or patterns: JSON lines (also .gz, .zst) or .parquet. Local ones are
+            regular files: a pipe cannot be read in stretches, or again.
         output_prefix: path or URL; the pairs are `{output_prefix}_{key}_document`, or `…_sentence`
             with a splitter.
         tokenizer: text to ids, adding none of its own.

@@ -1,8 +1,11 @@
 """What bad rows and bad inputs get."""
 
+import contextlib
 import gzip
 import json
 import os
+import re
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -173,6 +176,49 @@ def test_input_that_does_not_exist(corpus):
         corpus.run(str(corpus.directory / "nowhere.jsonl"))
     with pytest.raises(FileNotFoundError, match=r"no file matches .*\*.jsonl"):
         corpus.run(str(corpus.directory / "*.jsonl"))
+
+
+def pipe(directory):
+    os.mkfifo(directory / "in.jsonl")
+    return str(directory / "in.jsonl")
+
+
+def unix_socket(directory):
+    path = directory / "s"
+    with contextlib.chdir(directory), socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("s")  # paths of sockets must be short
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (pipe, "a pipe (FIFO)"),
+        (unix_socket, "a socket"),
+        (lambda directory: "/dev/null", "a character device"),
+    ],
+)
+def test_input_that_is_no_regular_file(corpus, make, kind):
+    path = make(corpus.directory)
+    told = f"{path} is {kind}, but input must be a regular file: it is read in stretches, and "
+    with pytest.raises(PreprocessError, match=re.escape(told)) as caught:
+        corpus.run([corpus.write("a.jsonl", GOOD), path])
+    assert "Write it to a file first, for example with cat … > input.jsonl" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert corpus.output_bytes() == {}
+
+
+def test_an_inherited_pipe_and_an_inherited_file(corpus):
+    path = corpus.write("a.jsonl", GOOD)
+    reading, writing = os.pipe()
+    os.write(writing, GOOD)
+    os.close(writing)
+    with pytest.raises(PreprocessError, match=rf"/dev/fd/{reading} is a pipe \(FIFO\), but"):
+        corpus.run(f"/dev/fd/{reading}")
+    os.close(reading)
+    with open(path, "rb") as file:
+        assert corpus.run(f"/dev/fd/{file.fileno()}").documents == 1
+    assert corpus.texts() == [["good"]]
 
 
 def test_parquet_without_the_column(corpus):
