@@ -35,7 +35,7 @@ class ByteStream(ABC):
         """About `length` bytes more; none at the end.
 
         Raises:
-            DamagedFileError: the compressed data is corrupt or stops too early.
+            DamagedFileError: the compressed data is corrupt, stops too early or is not there.
         """
 
     def consumed(self) -> int:
@@ -94,7 +94,10 @@ class _Gzip(ByteStream):
 
     def read(self, length: int) -> bytes:
         try:
-            return self._decompressed.read(length)
+            part = self._decompressed.read(length)
+            if not part and not self._file.tell():  # GzipFile takes no bytes for an empty file
+                raise _empty(self._path, "gzip")
+            return part
         except EOFError as error:
             raise _truncated(self._path, "gzip", self._decompressed.tell()) from error
         except (gzip.BadGzipFile, zlib.error) as error:
@@ -123,6 +126,8 @@ class _Zstandard(ByteStream):
         while wanted > 0:
             fed = self._file.read(_ZSTD_INPUT)
             if not fed:
+                if not self._file.tell():
+                    raise _empty(self._path, "Zstandard")
                 if self._frame_begun:
                     raise _truncated(self._path, "Zstandard", self._position)
                 break
@@ -152,6 +157,13 @@ def _truncated(path: str, format_name: str, position: int) -> DamagedFileError:
     return DamagedFileError(
         f"{path}: the {format_name} data ends too early, after {position} bytes of text. "
         "The file was cut off; fetch or write it again."
+    )
+
+
+def _empty(path: str, format_name: str) -> DamagedFileError:
+    return DamagedFileError(
+        f"{path}: the {format_name} data ends before it begins: the file has 0 bytes. It was cut "
+        "off; fetch or write it again, or leave it out if it was to be empty."
     )
 
 

@@ -140,7 +140,7 @@ def plan_shards(files: Sequence[InputFile], shard_bytes: int) -> tuple[Shard, ..
         if is_parquet(file.path):
             stretches = _group_stretches(file.row_groups, shard_bytes)
         elif is_compressed(file.path):
-            stretches = [(0, None, 0, file.size)] if file.size else []
+            stretches = [(0, None, 0, file.size)]  # of 0 bytes too: whoever reads it tells
         else:
             stretches = [
                 (start, end, 0, end - start)

@@ -55,8 +55,18 @@ def test_bom_in_the_middle_of_joined_files(tmp_path):
 
 def test_empty_file(tmp_path):
     assert list(JsonLines(write(tmp_path / "a.jsonl", b""))) == []
-    assert list(JsonLines(write(tmp_path / "a.jsonl.gz", b""))) == []
-    assert list(JsonLines(write(tmp_path / "a.jsonl.zst", b""))) == []
+    assert list(JsonLines(write(tmp_path / "a.jsonl.gz", gzip.compress(b"")))) == []
+    nothing = zstandard.ZstdCompressor().compress(b"")
+    assert list(JsonLines(write(tmp_path / "a.jsonl.zst", nothing))) == []
+
+
+@pytest.mark.parametrize(("ending", "name"), [("gz", "gzip"), ("zst", "Zstandard")])
+def test_no_bytes_are_no_compressed_file(tmp_path, ending, name):
+    path = write(tmp_path / f"a.jsonl.{ending}", b"")
+    told = rf"a.jsonl.{ending}: the {name} data ends before it begins: the file has 0 bytes. It wa"
+    with pytest.raises(DamagedFileError, match=told) as caught:
+        list(JsonLines(path))
+    assert "fetch or write it again" in str(caught.value)
 
 
 def test_separators_that_are_no_line_ends(tmp_path):

@@ -162,7 +162,20 @@ def test_no_tokens(corpus):
 
 def test_only_empty_files(corpus):
     with pytest.raises(PreprocessError, match="no token was written: the input has 2 files with 0"):
-        corpus.run([corpus.write("a.jsonl", b""), corpus.write("b.jsonl.gz", b"")])
+        corpus.run([corpus.write("a.jsonl", b""), corpus.write("b.jsonl", b"")])
+
+
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+@pytest.mark.parametrize("others", [[], ["a.jsonl", "empty.jsonl"]])
+def test_a_compressed_file_without_a_byte(corpus, ending, others):
+    corpus.write("a.jsonl", GOOD)
+    corpus.write("empty.jsonl", b"")
+    corpus.write(f"z.jsonl.{ending}", b"")
+    inputs = [str(corpus.directory / name) for name in [*others, f"z.jsonl.{ending}"]]
+    told = rf"z.jsonl.{ending}: the \w+ data ends before it begins: the file has 0 bytes"
+    with pytest.raises(PreprocessError, match=told):
+        corpus.run(inputs, max_errors=9)
+    assert corpus.output_bytes() == {}
 
 
 def test_input_named_twice(corpus):
