@@ -150,15 +150,21 @@ def check_compiled() -> Iterator[Finding]:
     package = os.path.dirname(os.path.abspath(coredata.__file__))
     own = os.environ.get("NUMBA_CACHE_DIR")
     place = own or package
+    unread: list[OSError] = []
     kept = [
         os.path.join(directory, name)
-        for directory, _, names in os.walk(place)
+        for directory, _, names in os.walk(place, onerror=unread.append)
         for name in names
         if name.endswith(".nbc")
     ]
     size = sum(os.path.getsize(path) for path in kept)
     found = f"{len(kept):,} compiled ({size_text(size)}) in {place}, numba {numba.__version__}"
-    if not os.access(place if os.path.isdir(place) else os.path.dirname(place), os.W_OK):
+    closed = [str(error.filename) for error in unread if isinstance(error, PermissionError)]
+    if closed:
+        remedy = "change the permissions, or set NUMBA_CACHE_DIR to a directory of your own"
+        found += f"; {', '.join(closed)} could not be looked through"
+        yield Finding("note", "kernels", found, remedy)
+    elif not os.access(place if os.path.isdir(place) else os.path.dirname(place), os.W_OK):
         remedy = "set NUMBA_CACHE_DIR to a local directory, else every start compiles anew"
         yield Finding("fault" if own else "note", "kernels", f"{found}; not writable", remedy)
     elif _SHARED.search(filesystem_type(place)):

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         FileNotFoundError: nothing at a path.
     """
     from coredata.tools.inspect_page import InspectPage
-    from coredata.tools.output import OK, print_json, progress, say
+    from coredata.tools.output import OK, USAGE, print_json, progress, say
 
     if args.scan_tokens is not None and args.scan_tokens < 1:
         raise ValueError(f"--scan-tokens {args.scan_tokens}: need at least 1, such as 1000000")
@@ -69,7 +69,10 @@ def run(args: argparse.Namespace) -> int:
         found = [{"kind": "run", **facts.as_data()}]
     if args.json:
         print_json({"found": found})
-    return OK
+    unread = [one["reason"] for one in found if one["kind"] == "unread"]
+    for text in unread:
+        say("inspect", text)
+    return USAGE if unread else OK
 
 
 def _inspect_path(path: str, args: argparse.Namespace, page: Any) -> list[dict[str, Any]]:
@@ -115,7 +118,7 @@ def _directory(path: str, args: argparse.Namespace, page: Any) -> list[dict[str,
             except ValueError as error:
                 facts = {"complete": False, "reason": str(error)}
             found.append({"kind": "cache", "class": files.class_name, "key": files.key, **facts})
-    return found
+    return [*found, *({"kind": "unread", "reason": text} for text in targets.unread)]
 
 
 def _state(path: str, page: Any) -> list[dict[str, Any]]:

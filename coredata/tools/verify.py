@@ -11,7 +11,8 @@ every id, and the checksums beside a pair, if there are any; of caches the descr
 checksums, that each document comes once an epoch, that samples follow each other, that shuffles are
 permutations. A directory is looked through with all that is in it. Exit code: 0 all is sound (or
 was repaired; a damaged cache is repaired by renaming its files, and built again on first use), 1
-something is damaged, 2 nothing is at one of the paths; the others are checked all the same.
+something is damaged, 2 nothing is at one of the paths, or something could not be read or written;
+the others are checked all the same.
 """
 
 
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check and print; 0 if all is sound in the end, 1 if not.
+    """Check and print; 0 if all is sound in the end, 1 if not, 2 if that is not known.
 
     Raises:
         ValueError: flags that make no sense.
@@ -84,15 +85,17 @@ def run(args: argparse.Namespace) -> int:
         for one in check_all(targets, args.vocab_size, options, count, args.write_checksums):
             found.append(one)
             page.checked(one)
-    if found or not missing:
-        page.end(found, targets.notes, scanned)
+    if found or not (missing or targets.unread):
+        page.end(found, targets.notes, scanned, len(missing) + len(targets.unread))
     if args.json:
-        print_json({**as_data(found, targets.notes, scanned), "missing": list(missing)})
-    for text in missing:
+        data = as_data(found, targets.notes, scanned)
+        data["sound"] = data["sound"] and not (missing or targets.unread)
+        print_json({**data, "missing": list(missing), "unread": list(targets.unread)})
+    for text in (*missing, *targets.unread):
         say("verify", text)
-    if missing:
+    if missing or targets.unread or any(one.unread or one.unwritten for one in found):
         return USAGE
-    return OK if all(one.sound for one in found) else PROBLEMS
+    return PROBLEMS if any(one.damaged for one in found) else OK
 
 
 def _check_flags(args: argparse.Namespace) -> None:

@@ -25,10 +25,13 @@ class VerifyPage:
 
     def checked(self, one: Checked) -> None:
         """One line, and more if something is wrong."""
-        verdict = "ok" if not one.faults else "repaired" if one.sound else "FAULT"
-        colour = _GREEN if not one.faults else _YELLOW if one.sound else _RED
+        verdict = "FAULT" if one.damaged else "repaired" if one.faults else "ok"
+        verdict = "UNREAD" if one.unread and not one.faults else verdict
+        colour = _RED if one.damaged or one.unread else _YELLOW
         facts = _pair_facts(one.facts) if one.kind == "pair" else _cache_facts(one)
-        self._wrapped(f"{verdict:<8}  {_short(one)}", "          ", colour if one.faults else "")
+        self._wrapped(
+            f"{verdict:<8}  {_short(one)}", "          ", "" if verdict == "ok" else colour
+        )
         if facts:
             self._wrapped(f"          {facts}", "          ", _DIM)
         for kind, text in one.faults:
@@ -37,14 +40,21 @@ class VerifyPage:
             self._wrapped(f"          repaired: {one.repaired}", "            ", _YELLOW)
         if one.refused:
             self._wrapped(f"          not repaired: {one.refused}", "            ", _RED)
+        for text in (one.unread, one.unwritten):
+            if text:
+                self._wrapped(f"          {text}", "            ", _RED)
 
-    def end(self, found: Sequence[Checked], notes: Sequence[str], scanned: int) -> None:
-        """Notes and the verdict; `scanned` is in bytes."""
+    def end(
+        self, found: Sequence[Checked], notes: Sequence[str], scanned: int, missed: int = 0
+    ) -> None:
+        """Notes and the verdict; `scanned` is in bytes, `missed` counts what was not seen."""
         mixed = mixed_dtypes(list(found))
         for note in [*notes, *([mixed] if mixed else [])]:
             self._wrapped(f"note      {note}", "          ", _YELLOW)
         seconds = sum(one.seconds for one in found)
-        broken = [one for one in found if not one.sound]
+        broken = [one for one in found if one.damaged]
+        unread = sum(1 for one in found if one.unread)
+        unwritten = sum(1 for one in found if one.unwritten)
         repaired = sum(1 for one in found if one.repaired)
         speed = f", {rate_text(scanned, seconds)} of tokens" if scanned else ""
         if broken:
@@ -52,6 +62,11 @@ class VerifyPage:
             refused = sum(1 for one in broken if one.refused)
             mended = f"; {repaired} repaired, {refused} not" if repaired or refused else ""
             self._wrapped(f"{len(broken)} of {len(found)} {are} damaged{mended}.", "", _RED)
+        if unread:
+            self._wrapped(f"{unread} of {len(found)} could not be checked.", "", _RED)
+        if unwritten:
+            self._wrapped(f"{unwritten} of {len(found)} could not be written to.", "", _RED)
+        if broken or unread or unwritten:
             return
         aside = sum(1 for one in found if one.repaired and one.kind == "cache")
         sound = len(found) - aside
@@ -63,6 +78,8 @@ class VerifyPage:
             texts.append(f"{every} sound{mended}: {time_text(seconds)}{speed}.")
         if aside:
             texts.insert(0, f"{_caches(aside)} set aside, to be built again on first use.")
+        if missed:
+            texts.append("But not all that was named could be looked at.")
         self._wrapped(" ".join(texts) or "There is nothing left to check.", "", _GREEN)
 
     def _wrapped(self, text: str, indent: str, style: str) -> None:
@@ -116,6 +133,8 @@ def _pair_facts(facts: dict[str, Any]) -> str:
 
 
 def _cache_facts(one: Checked) -> str:
+    if "arrays" not in one.facts:
+        return ""
     arrays = len(one.facts["arrays"])
     return (
         f"{count_of(arrays, 'array')}, {size_text(one.facts['bytes'])}, "

@@ -35,6 +35,9 @@ class Checked:
         repaired: what was mended; "" if nothing was.
         refused: why it was not mended, if that was tried; else "".
         seconds: how long it took.
+        unread: why it could not be checked, or not whole; "" if it could. It is not known to be
+            sound then, nor to be damaged.
+        unwritten: why what was to be written was not; "" if it was, or nothing was to be.
     """
 
     name: str
@@ -44,11 +47,18 @@ class Checked:
     repaired: str = ""
     refused: str = ""
     seconds: float = 0.0
+    unread: str = ""
+    unwritten: str = ""
 
     @property
     def sound(self) -> bool:
-        """Whether it is sound now."""
-        return not self.faults or bool(self.repaired)
+        """Whether it is sound now, as far as it is known."""
+        return not self.damaged and not self.unread
+
+    @property
+    def damaged(self) -> bool:
+        """Whether something was found wrong and not mended."""
+        return bool(self.faults) and not self.repaired
 
 
 @dataclass(frozen=True)
@@ -70,29 +80,68 @@ def check_all(
     """Check everything; with `repair`, mend what can be, and check it again.
 
     With `write_checksums`, those of each sound pair are written beside it, unless there are some:
-    then the pair is held to them, and they are kept. A pair that cannot be read is a fault.
+    then the pair is held to them, and they are kept. What cannot be read or written is told of
+    that pair or cache, and is no fault of it.
     """
     for prefix in targets.pairs:
         start = time.perf_counter()
-        try:
-            checked = _pair(find_pair_faults(prefix, vocab_size, progress=progress))
-            if checked.faults and repair is not None:
-                checked = _mend_pair(checked, repair, vocab_size)
-            if checked.facts and has_checksums(prefix):
-                checked = _with_checksums(checked, write_checksums)
-            elif write_checksums and checked.sound:
-                write_block_checksums(prefix)
-                checked = replace(checked, facts={**checked.facts, "checksums": "written"})
-        except OSError as error:  # of this pair only; the others are checked all the same
-            checked = Checked(prefix, "pair", {}, ((type(error).__name__, str(error)),))
+        checked = _check_pair(prefix, vocab_size, repair, progress, write_checksums)
         yield replace(checked, seconds=time.perf_counter() - start)
     for files in targets.caches:
         start = time.perf_counter()
-        found = find_cache_faults(files)
-        checked = _cache(found)
-        if checked.faults and repair is not None:
-            checked = _mend_cache(checked, files)
+        checked = _check_cache(files, repair is not None)
         yield replace(checked, seconds=time.perf_counter() - start)
+
+
+def _check_pair(
+    prefix: str,
+    vocab_size: int | None,
+    repair: RepairOptions | None,
+    progress: Progress | None,
+    write_checksums: bool,
+) -> Checked:
+    try:
+        checked = _pair(find_pair_faults(prefix, vocab_size, progress=progress))
+    except OSError as error:  # of this pair only; the others are checked all the same
+        return Checked(prefix, "pair", {}, (), unread=f"could not be checked: {error}")
+    if checked.faults and repair is not None:
+        try:
+            checked = _mend_pair(checked, repair, vocab_size)
+        except OSError as error:
+            checked = replace(checked, unwritten=f"the repair could not be written: {error}")
+    try:
+        if checked.facts and has_checksums(prefix):
+            return _with_checksums(checked, write_checksums)
+    except OSError as error:
+        return replace(checked, unread=f"could not be compared with its checksums: {error}")
+    if write_checksums and checked.sound:
+        try:
+            write_block_checksums(prefix)
+        except OSError as error:
+            return replace(checked, unwritten=_unwritten(prefix, error))
+        return replace(checked, facts={**checked.facts, "checksums": "written"})
+    return checked
+
+
+def _unwritten(prefix: str, error: OSError) -> str:
+    """Why there are no checksums: the tokens could not be read, or the file not be written."""
+    path = checksum_path(get_bin_path(prefix))
+    return f"the checksums could not be written to {path}: {error}"
+
+
+def _check_cache(files: CacheFiles, repair: bool) -> Checked:
+    name = os.path.join(files.directory, files.key)
+    for part in map(files.path, files.names):
+        if os.path.exists(part) and not os.access(part, os.R_OK):
+            facts = {"class": files.class_name, "split": files.split_name}
+            return Checked(name, "cache", facts, (), unread=f"{part} may not be read")
+    checked = _cache(find_cache_faults(files))
+    if checked.faults and repair:
+        try:
+            return _mend_cache(checked, files)
+        except OSError as error:
+            return replace(checked, unwritten=f"its files could not be renamed: {error}")
+    return checked
 
 
 def _pair(found: PairFaults) -> Checked:

@@ -1,7 +1,7 @@
 """What the paths given to `coredata verify` hold: pairs of files, and caches."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from coredata.datasets.cache_files import (
@@ -26,11 +26,13 @@ class Targets:
         pairs: prefixes of token files, of which a half may be missing.
         caches: cached datasets.
         notes: what else was seen: temporary files of builds that were killed.
+        unread: directories that could not be looked through, and why.
     """
 
     pairs: tuple[str, ...]
     caches: tuple[CacheFiles, ...]
     notes: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
 def find_targets(paths: Iterable[str]) -> Targets:
@@ -42,12 +44,13 @@ def find_targets(paths: Iterable[str]) -> Targets:
     pairs: dict[str, None] = {}
     caches: list[CacheFiles] = []
     notes: list[str] = []
+    unread: list[str] = []
     for path in paths:
         if not is_directory(path):
             pairs[_prefix(path)] = None
             continue
-        before, aside = len(pairs) + len(caches), 0
-        for directory, names in _walk(path):
+        before, aside = len(pairs) + len(caches) + len(unread), 0
+        for directory, names in _walk(path, unread.append):
             stems = {name[:-4] for name in names if name.endswith(_SUFFIXES)}
             pairs.update(dict.fromkeys(join(directory, stem) for stem in sorted(stems)))
             if local_path(directory) is not None:
@@ -64,12 +67,12 @@ def find_targets(paths: Iterable[str]) -> Targets:
                         f"{directory} holds {count_of(renamed, 'file')} *{SET_ASIDE} of caches "
                         "that a repair set aside; nothing uses them, and they can be deleted"
                     )
-        if len(pairs) + len(caches) + aside == before:
+        if len(pairs) + len(caches) + len(unread) + aside == before:
             raise FileNotFoundError(
                 f"{path} holds no .bin/.idx pairs and no caches; give another directory, or "
                 "prefixes"
             )
-    return Targets(tuple(pairs), tuple(caches), tuple(notes))
+    return Targets(tuple(pairs), tuple(caches), tuple(notes), tuple(unread))
 
 
 def find_present(paths: Iterable[str]) -> tuple[Targets, tuple[str, ...]]:
@@ -85,6 +88,7 @@ def find_present(paths: Iterable[str]) -> tuple[Targets, tuple[str, ...]]:
         tuple(dict.fromkeys(pair for one in found for pair in one.pairs)),
         tuple(caches.values()),
         tuple(dict.fromkeys(note for one in found for note in one.notes)),
+        tuple(dict.fromkeys(text for one in found for text in one.unread)),
     ), tuple(missing)
 
 
@@ -117,10 +121,23 @@ def _nearest(path: str) -> str:
     return "; there is " + ", ".join(os.path.join(directory, name) for name in near)
 
 
-def _walk(path: str) -> Iterable[tuple[str, list[str]]]:
-    """Directories and the names of their files; of a URL, only the directory itself."""
+def _walk(path: str, unread: Callable[[str], None]) -> Iterable[tuple[str, list[str]]]:
+    """Directories and the names of their files; of a URL, only the directory itself.
+
+    `unread` is told of each directory that could not be looked through.
+    """
     local = local_path(path)
     if local is None:
         names = [name.rsplit("/", 1)[-1] for name in expand(join(path, "*"))]
         return [(path.rstrip("/"), names)]
-    return ((directory, sorted(names)) for directory, _, names in sorted(os.walk(local)))
+
+    def failed(error: OSError) -> None:
+        unread(f"{error.filename} could not be looked through: {error.strerror}")
+
+    found = []
+    for directory, _, names in sorted(os.walk(local, onerror=failed)):
+        if names and not os.access(directory, os.X_OK):
+            unread(f"{directory} could not be looked through: its files may not be opened")
+        else:
+            found.append((directory, sorted(names)))
+    return found

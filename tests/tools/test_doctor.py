@@ -229,3 +229,19 @@ def test_what_is_named_twice_is_told_once(capsys, write_pair, tmp_path, monkeypa
     assert [one["what"] for one in findings].count("sound") == 1
     (here,) = (one["found"] for one in findings if one["what"] == ".")
     assert here == "a directory; its files are not looked at"
+
+
+def test_a_directory_of_kernels_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    (tmp_path / "closed").mkdir()
+    listed = os.scandir
+
+    def scandir(path):
+        if os.path.basename(path) == "closed":
+            raise PermissionError(13, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    (finding,) = checks.check_compiled()
+    assert finding.level == "note"
+    assert f"{tmp_path}/closed could not be looked through" in finding.found

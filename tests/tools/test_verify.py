@@ -1,8 +1,10 @@
 """`coredata verify` as scripts and people use it."""
 
+import errno
 import functools
 import io
 import json
+import os
 import re
 import time
 
@@ -213,7 +215,7 @@ def test_a_missing_path_does_not_keep_the_others_from_being_checked(corpus, caps
     assert "none.bin and " in captured.err
 
 
-def test_a_pair_that_cannot_be_read_is_a_fault(corpus, capsys, monkeypatch):
+def test_a_pair_that_cannot_be_read_is_not_called_damaged(corpus, capsys, monkeypatch):
     def unreadable(prefix, *rest, **options):
         if prefix.endswith("corpus"):
             raise PermissionError(13, "Permission denied", prefix)
@@ -221,10 +223,95 @@ def test_a_pair_that_cannot_be_read_is_a_fault(corpus, capsys, monkeypatch):
 
     look = verify_run.find_pair_faults
     monkeypatch.setattr(verify_run, "find_pair_faults", unreadable)
-    assert verify(corpus) == 1
+    assert verify(corpus) == 2
     flat = " ".join(capsys.readouterr().out.split())
-    assert "PermissionError: [Errno 13] Permission denied" in flat
-    assert "1 of 3 is damaged." in flat
+    assert "could not be checked: [Errno 13] Permission denied" in flat
+    assert "1 of 3 could not be checked." in flat
+    assert "damaged" not in flat
+    assert verify(corpus, "--json") == 2
+    found = json.loads(capsys.readouterr().out)
+    (pair,) = (one for one in found["checked"] if one["name"].endswith("/corpus"))
+    assert (pair["sound"], pair["faults"]) == (False, [])
+    assert "Permission denied" in pair["unread"]
+
+
+def closed(monkeypatch, *names):
+    """Directories of these names cannot be listed."""
+    listed = os.scandir
+
+    def scandir(path):
+        if os.path.basename(path) in names:
+            raise PermissionError(13, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+
+def test_a_directory_that_cannot_be_read_is_named(corpus, capsys, monkeypatch):
+    closed(monkeypatch, "more")
+    assert verify(corpus) == 2
+    told = capsys.readouterr()
+    assert f"{corpus}/more could not be looked through: Permission denied" in told.err
+    assert "Both are sound" in told.out
+    assert "But not all that was named could be looked at." in " ".join(told.out.split())
+    assert verify(corpus / "more", "--json") == 2
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert (found["sound"], found["checked"], found["missing"]) == (False, [], [])
+    assert found["unread"] == [f"{corpus}/more could not be looked through: Permission denied"]
+    assert "holds no" not in told.err
+    assert main(["inspect", str(corpus)]) == 2
+    assert f"{corpus}/more could not be looked through" in capsys.readouterr().err
+
+
+def test_a_directory_whose_files_may_not_be_opened(corpus, capsys, monkeypatch):
+    allowed = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: not str(path).endswith("more") and allowed(path, mode)
+    )
+    assert verify(corpus) == 2
+    assert "its files may not be opened" in capsys.readouterr().err
+
+
+def test_a_cache_that_may_not_be_read_is_not_called_damaged(corpus, capsys, monkeypatch):
+    allowed = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: not str(path).endswith(".npy") and allowed(path, mode)
+    )
+    assert verify(corpus) == 2
+    flat = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"UNREAD cache GPTDataset train .* may not be read", flat)
+    assert "damaged" not in flat
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.EROFS, errno.ENOSPC])
+def test_checksums_that_cannot_be_written_do_not_make_data_damaged(
+    error, corpus, capsys, monkeypatch
+):
+    def refuse(prefix):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(verify_run, "write_block_checksums", refuse)
+    assert verify(corpus / "corpus", "--write-checksums") == 2
+    flat = " ".join(capsys.readouterr().out.split())
+    assert flat.startswith("ok ")
+    told = f"checksums could not be written to {corpus}/corpus.crc: [Errno {error}]"
+    assert told in flat.replace("- ", "-")
+    assert "1 of 1 could not be written to." in flat
+    assert "damaged" not in flat
+
+
+def test_a_repair_that_cannot_be_written(corpus, capsys, monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    whole = (corpus / "corpus.idx").read_bytes()
+    (corpus / "corpus.idx").write_bytes(whole[:-20])
+    monkeypatch.setattr(verify_run, "repair_index", refuse)
+    assert verify(corpus / "corpus", "--repair") == 2
+    flat = " ".join(capsys.readouterr().out.split())
+    assert "the repair could not be written: [Errno 28] No space left on device" in flat
+    assert "1 of 1 is damaged." in flat
 
 
 def test_checksums_beside_a_pair(corpus, capsys):
