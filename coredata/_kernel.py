@@ -1,5 +1,6 @@
 """The one way kernels are compiled: lazily, cached on disk, without the GIL."""
 
+import contextlib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numba
 from numba.extending import register_jitable
 
-from coredata._kernel_cache import LOADS_ALONE, KernelCache
+from coredata._kernel_cache import LOADS_ALONE, KernelCache, load_extensions
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -15,7 +16,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Nothing is compiled at import. Compiled code is cached beside the source, in the user's cache
     directory where that cannot be written, and only in memory where neither can. It runs without
-    the GIL, so that several threads may run kernels at once.
+    the GIL, so that several threads may run kernels at once, and call them for the first time.
 
     A type checker that decorated every function of a module (as the test run does) is looked
     through: Numba needs the function as it was written.
@@ -23,14 +24,16 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     plain = inspect.unwrap(function)
     # Kernels are not passed to C as callbacks: half of the wrappers need not be compiled.
     options = {"nogil": True, "no_cfunc_wrapper": True}
-    try:
-        if not LOADS_ALONE:
+    if not LOADS_ALONE:
+        try:
             return numba.njit(cache=True, **options)(plain)
-        compiled = numba.njit(**options)(plain)
+        except RuntimeError:  # Numba found no directory that it may write to
+            return numba.njit(**options)(plain)
+    compiled = numba.njit(**options)(plain)
+    compiled._compilation_chain_init_hook = load_extensions
+    with contextlib.suppress(RuntimeError):  # as above
         compiled._cache = KernelCache(plain)
-        return compiled
-    except RuntimeError:  # Numba found no directory that it may write to
-        return numba.njit(**options)(plain)
+    return compiled
 
 
 def part(function: Callable[..., Any]) -> Callable[..., Any]:

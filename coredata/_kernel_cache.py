@@ -1,13 +1,26 @@
-"""Numba's cache on disk, read without what only compiling needs."""
+"""What Numba does before the first run of a kernel: no more than needed, a thread at a time."""
 
 from typing import Any
 
 import numba
+from numba.core import entrypoints
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 
 LOADS_ALONE = (0, 60) <= numba.version_info.short <= (0, 68)
-"""Whether this is a release of Numba that `KernelCache` was tried with, at its insides."""
+"""Whether this is a release of Numba that this module was tried with, at its insides."""
+
+
+def load_extensions() -> None:
+    """Let installed packages (awkward is one) register their types with Numba, once.
+
+    Numba does it before it takes the lock under which it compiles, and notes that it is done
+    before it is. A second thread then compiles while the first registers, and fails with
+    "dictionary changed size during iteration". Under that lock it waits.
+    """
+    with global_compiler_lock:
+        entrypoints.init_all()
 
 
 class KernelCache(FunctionCache):

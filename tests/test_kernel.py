@@ -50,6 +50,46 @@ import coredata._kernel_cache
 coredata._kernel_cache.LOADS_ALONE = False
 """
 
+SLOW_EXTENSION = """
+import time
+from numba.core import types
+from numba.extending import models, overload, register_model, typeof_impl
+registering = []
+def init():
+    registering.append(True)
+    for number in range(100):
+        values = type(f"Values{number}", (), {})
+        typeof_impl.register(values)(lambda value, context: None)
+        register_model(type(f"Type{number}", (types.Type,), {}))(models.OpaqueModel)
+        overload(values)(lambda: None)
+        time.sleep(0.002)
+    registering.clear()
+"""
+
+FIRST_RUN_IN_THREADS = """
+import threading
+import numpy as np
+import slow_extension
+from numba.core import event
+from coredata.indices import mt19937_seed, shuffle_in_place
+compiled = []
+class Watch(event.Listener):
+    def on_start(self, event): compiled.append(bool(slow_extension.registering))
+    def on_end(self, event): pass
+event.register("numba:compile", Watch())
+together = threading.Barrier(4)
+done = []
+def run(dtype):
+    numbers, state = np.arange(1000, dtype=dtype), mt19937_seed(3)
+    together.wait()
+    shuffle_in_place(numbers, state)
+    done.append(dtype)
+threads = [threading.Thread(target=run, args=[dtype]) for dtype in ("i4", "i8", "u4", "u8")]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(done), len(compiled), sum(compiled))
+"""
+
 SELFCHECK = """
 from numba.core import event
 from coredata.tools.main import main
@@ -122,6 +162,22 @@ def test_other_releases_of_numba_load_in_their_own_way(tmp_path):
     where = {"NUMBA_CACHE_DIR": str(tmp_path)}
     run_python(SHUFFLE, ROOT, **where)
     assert run_python(AS_NUMBA_LOADS + SHUFFLE, ROOT, **where).split() == ["0", "True"]
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_threads_compile_after_extensions_have_registered(unwritable_package, tmp_path, cache):
+    information = tmp_path / "slow_extension-1.0.dist-info"
+    information.mkdir()
+    (tmp_path / "slow_extension.py").write_text(SLOW_EXTENSION)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[numba_extensions]\ninit=slow_extension:init\n")
+    home = tmp_path / "home"
+    home.mkdir() if cache else home.write_text("not a directory")
+    where = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    done, compiled, early = run_python(FIRST_RUN_IN_THREADS, unwritable_package, **where).split()
+    assert (int(done), int(early)) == (4, 0)
+    assert int(compiled) >= 4
+    assert bool(list(tmp_path.rglob("*.nbi"))) == cache
 
 
 @pytest.mark.slow
