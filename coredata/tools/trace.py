@@ -14,6 +14,10 @@ steps are done, and is iteration t + 1 in Megatron-LM's log. With --state, that 
 flags are held to the state, its skip list is taken, and without another question the last step
 before it is shown. Samples are named by their original numbers, those that a skip list takes, also
 while one is active; --json gives their numbers among the kept samples too, as kept_number.
+Where samples are packed into rows (--sequence-packing-scheduler best_fit_decreasing and the others
+that fit), a step takes rows, and the packing plan says which samples these hold: it is read from
+the cache, or made. Not followed are packed rows of --sft and of --rampup-batch-size, nor their
+--state.
 Exit code: 0 done, 2 it could not be done.
 """
 
@@ -49,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer, from plans alone: no token is read.
+    """Answer, from plans alone: no token is read, but where a packing plan has to be made.
 
     Raises:
         IndexError: a step, sample or document that does not exist.
@@ -58,10 +62,11 @@ def run(args: argparse.Namespace) -> int:
         FileNotFoundError: a file is missing.
     """
     from coredata.loading import full_fingerprint, read_state
-    from coredata.sampling import SkipList
+    from coredata.sampling import SkipList, TrainingSteps
     from coredata.tools.data_limits import check_possible, check_searchable
     from coredata.tools.opened_data import open_data, read_state_file, training_steps
     from coredata.tools.output import OK, print_json, progress, say
+    from coredata.tools.packed_steps import PackedSteps, packed_steps, packs_rows
     from coredata.tools.skip_samples import read_skip_list, without
     from coredata.tools.trace_page import TracePage, answer_document, answer_sample, answer_step
 
@@ -80,26 +85,36 @@ def run(args: argparse.Namespace) -> int:
             if skip.ranges
             else f"the {args.which} split has no samples: there is no step"
         )
-    steps = training_steps(args, len(dataset))
-    step = _asked_step(args.step, args.iteration, steps)
+    plain = training_steps(args, len(dataset))
+    steps: TrainingSteps | PackedSteps = plain
+    if packs_rows(args):
+        if state is not None:
+            raise ValueError(
+                "--state: trace cannot follow the state of packed rows; give --step, or --sample"
+            )
+        with progress(lambda: "planning rows"):
+            steps = packed_steps(args, dataset, plain)
+    step = _asked_step(args.step, args.iteration, steps, args.train_iters)
     if step is not None:
         flag = f"--step {args.step}" if args.iteration is None else f"--iteration {args.iteration}"
-        check_possible(args, steps.consumed_before(step + 1), asked=flag)
+        if steps is plain:
+            check_possible(args, plain.consumed_before(step + 1), asked=flag)
         if args.train_iters is not None and step >= args.train_iters:
-            say("trace", f"{flag} lies beyond the end of the run: --train-iters {args.train_iters}")
+            told = f"{flag} lies beyond the end of the run: --train-iters {args.train_iters}"
+            say("trace", f"{told}. It is what a longer run over the same samples would see")
     if state is not None:
-        consumed = read_state(state, full_fingerprint(dataset, steps.sampler))
+        consumed = read_state(state, full_fingerprint(dataset, plain.sampler))
         if step is None and args.sample is None and args.document is None:
-            step = steps.step_at(consumed) - 1
+            step = plain.step_at(consumed) - 1
             if step < 0:
                 raise ValueError(
                     f"{args.state} was saved before the first step; give --step 0 for what comes"
                 )
     until = args.train_iters if args.until_step is None else args.until_step
-    if until is None and args.train_samples is not None:
-        until = steps.step_at(args.train_samples)
+    if until is None and args.train_samples is not None and steps is plain:
+        until = plain.step_at(args.train_samples)
     if args.sample is not None or args.document is not None:
-        check_searchable(steps, until)
+        check_searchable(plain, until)
     with progress(lambda: "searching"):
         if args.document is not None:
             answer = answer_document(dataset, steps, args.document, args.path, until)
@@ -118,14 +133,21 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def _asked_step(step: int | None, iteration: int | None, steps: Any) -> int | None:
-    """The step that is asked, in range of a run; None if none is."""
+def _asked_step(
+    step: int | None, iteration: int | None, steps: Any, train_iters: int | None
+) -> int | None:
+    """The step that is asked, in range of what there are samples for; None if none is."""
+    from coredata.sampling import TrainingSteps
+
     asked, flag, first = (step, "step", 0) if iteration is None else (iteration, "iteration", 1)
     if asked is None:
         return None
     number = asked - first
     count = len(steps)
-    if number < 0 or (not steps.sampler.cyclic and number >= count):
+    cyclic = isinstance(steps, TrainingSteps) and steps.sampler.cyclic
+    if number < 0 or (not cyclic and number >= count):
+        if train_iters is not None:
+            count = min(count, train_iters)
         numbered = f"numbered {first} to {count - 1 + first}" if count else "so none can be asked"
         raise IndexError(f"--{flag} {asked}: the run has {count_of(count, flag)}, {numbered}")
     return number

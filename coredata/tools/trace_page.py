@@ -12,13 +12,12 @@ from coredata.datasets import (
     Trace,
     WithoutSamples,
     samples_of_document,
-    steps_of_document,
     trace_samples,
-    trace_step,
 )
 from coredata.sampling import SkipList, TrainingSteps
 from coredata.tools.demo_page import Page, Stream
 from coredata.tools.output import count_of
+from coredata.tools.packed_steps import PackedSteps
 from coredata.tools.skip_samples import find_sample, original_numbers
 from coredata.tools.view_cells import escaped, shorten_left, text_width
 
@@ -26,24 +25,27 @@ _BOLD, _DIM = "\x1b[1m", "\x1b[2m"
 _LEAST_PATH = 12
 _UNLIMITED = 1 << 20
 
+Steps = TrainingSteps | PackedSteps
+"""Steps of plain batches, or of packed rows."""
 
-def answer_step(dataset: Any, steps: TrainingSteps, step: int) -> dict[str, Any]:
+
+def answer_step(dataset: Any, steps: Steps, step: int) -> dict[str, Any]:
     """Which documents a step saw.
 
     Raises:
         IndexError: there is no such step.
     """
-    trace = trace_step(dataset, steps, step)
     kept = steps.samples(step)
+    trace = trace_samples(dataset, kept)
     samples = str(SkipList.of(original_numbers(dataset, kept)))
     answer = {"question": "step", **_step(steps, step), "samples": samples}
     if isinstance(dataset, WithoutSamples):
         answer["kept_numbers"] = str(SkipList.of(kept))
-    return {**answer, "parts": _parts(dataset, trace)}
+    return {**answer, "parts": _parts(dataset, trace, steps)}
 
 
 def answer_sample(
-    dataset: Any, steps: TrainingSteps, sample: int, until: int | None = None
+    dataset: Any, steps: Steps, sample: int, until: int | None = None
 ) -> dict[str, Any]:
     """Which documents a sample is of, and the steps that took it; by its original number.
 
@@ -53,11 +55,14 @@ def answer_sample(
     found = find_sample(dataset, sample)
     trace = trace_samples(found.dataset, np.array([found.number], np.int64))
     parts = _parts(found.dataset, trace)
-    answer: dict[str, Any] = {"question": "sample", "sample": sample}
+    answer: dict[str, Any] = {"question": "sample", "sample": sample, "until_step": until}
     taken: list[dict[str, Any]] = []
     if found.kept is not None:
         number = np.array([found.kept], np.int64)
         taken = [_step(steps, step) for step in steps.taking(number, until).steps.tolist()]
+        if isinstance(steps, PackedSteps):
+            row = steps.rows_of(number).get(found.kept)
+            parts = [{**part, "row": row} for part in parts]
     if isinstance(dataset, WithoutSamples):
         answer |= {"kept_number": found.kept, "skipped": found.kept is None}
         parts = [{**part, "kept_number": found.kept} for part in parts]
@@ -65,7 +70,7 @@ def answer_sample(
 
 
 def answer_document(
-    dataset: Any, steps: TrainingSteps, document: int, path: str | None, until: int | None
+    dataset: Any, steps: Steps, document: int, path: str | None, until: int | None
 ) -> dict[str, Any]:
     """Which steps saw a document, and what of it.
 
@@ -74,10 +79,10 @@ def answer_document(
         ValueError: no such file in the blend.
     """
     samples = samples_of_document(dataset, document, path)
-    seen = steps_of_document(dataset, steps, document, path, until)
+    seen = steps.taking(samples, until)
     trace = trace_samples(dataset, samples)
     by_sample: dict[int, list[dict[str, Any]]] = {}
-    for part in _parts(dataset, trace):
+    for part in _parts(dataset, trace, steps):
         if part["document"] == document and path in (None, part["path"]):
             by_sample.setdefault(part["sample"], []).append(part)
     numbers = original_numbers(dataset, seen.samples)
@@ -86,6 +91,7 @@ def answer_document(
         "document": document,
         "path": path,
         "samples": len(samples),
+        "skipped_samples": _with_skipped(dataset, document, path) - len(samples),
         "sightings": [
             {
                 "step": step,
@@ -98,7 +104,16 @@ def answer_document(
     }
 
 
-def _step(steps: TrainingSteps, step: int) -> dict[str, Any]:
+def _with_skipped(dataset: Any, document: int, path: str | None) -> int:
+    """How many samples hold a document, those on the skip list among them."""
+    whole = dataset.dataset if isinstance(dataset, WithoutSamples) else dataset
+    return len(samples_of_document(whole, document, path))
+
+
+def _step(steps: Steps, step: int) -> dict[str, Any]:
+    if isinstance(steps, PackedSteps):
+        rows = {"rows_before": steps.rows_before(step), "rows_after": steps.rows_before(step + 1)}
+        return {"step": step, "iteration": step + 1, "packer": steps.packer, **rows}
     return {
         "step": step,
         "iteration": step + 1,
@@ -107,9 +122,12 @@ def _step(steps: TrainingSteps, step: int) -> dict[str, Any]:
     }
 
 
-def _parts(dataset: Any, trace: Trace) -> list[dict[str, Any]]:
+def _parts(dataset: Any, trace: Trace, steps: Steps | None = None) -> list[dict[str, Any]]:
     """The parts of samples; with a skip list, by original numbers and those among the kept."""
     parts = [dict(vars(part)) for part in trace.parts()]
+    if isinstance(steps, PackedSteps):
+        rows = steps.rows_of(np.unique(trace.samples))
+        parts = [{**part, "row": rows.get(part["sample"])} for part in parts]
     if isinstance(dataset, WithoutSamples):
         for part, number in zip(parts, dataset.original(trace.samples).tolist(), strict=True):
             part["kept_number"], part["sample"] = part["sample"], number
@@ -151,7 +169,9 @@ class TracePage:
         if kept is None:
             self._line("  taken in no step: it is on the skip list")
         elif not answer["steps"]:
-            self._line("  taken in no step: it lies beyond the last whole batch")
+            until = answer["until_step"]
+            among = "" if until is None else f" of the first {until:,}"
+            self._line(f"  taken in no step{among}: it lies beyond these, or the last whole batch")
 
     def _document(self, answer: dict[str, Any]) -> None:
         where = "" if answer["path"] is None else f" of {answer['path']}"
@@ -161,7 +181,13 @@ class TracePage:
             f"in {count_of(answer['samples'], 'sample')}, of which {len(seen):,} "
             f"{'was' if len(seen) == 1 else 'were'} taken, in {count_of(steps, 'step')}"
         )
-        if not answer["samples"]:
+        skipped = answer["skipped_samples"]
+        are = "is" if skipped == 1 else "are"
+        if skipped:
+            found += f"; {count_of(skipped, 'more sample')} with it {are} on the skip list"
+        if skipped and not answer["samples"]:
+            found = f"in no step: {count_of(skipped, 'sample')} with it {are} on the skip list"
+        elif not answer["samples"]:
             found = "in no sample of this split: its tokens are another split's, or not drawn"
         self._line(f"document {answer['document']}{where}: {found}", _BOLD)
         for one in seen:
@@ -185,6 +211,8 @@ class TracePage:
 
     def _part(self, part: dict[str, Any], begin: str) -> None:
         text = f"document {part['document']}"
+        if part.get("row") is not None:
+            begin = begin.replace("sample", f"row {part['row']}, sample", 1)
         if part["sequence"] != part["document"]:
             text += f" (sequence {part['sequence']})"
         if part["length"] >= 0:
@@ -214,6 +242,12 @@ class TracePage:
 
 
 def _step_text(step: dict[str, Any]) -> str:
+    if "rows_before" in step:
+        last = step["rows_after"] - 1
+        return (
+            f"step {step['step']} (iteration {step['iteration']}): rows {step['rows_before']:,} to "
+            f"{last:,}, packed by {step['packer']}"
+        )
     return (
         f"step {step['step']} (iteration {step['iteration']}): consumed_samples "
         f"{step['consumed_before']:,} to {step['consumed_after']:,}"

@@ -497,3 +497,33 @@ def test_a_step_beyond_the_run(files, capsys):
         told = capsys.readouterr().err
         assert note in told
         assert bool(note) == ("beyond" in told)
+
+
+def test_a_document_of_skipped_samples_alone(files, capsys):
+    given = flags(files)
+    path = str(files / "prose")
+    seen = answer(capsys, given, "--document", 7, "--path", path)
+    assert seen["skipped_samples"] == 0
+    numbers = sorted({one["sample"] for one in seen["sightings"]})
+    some = ("--skip-samples", ",".join(map(str, numbers[:1])))
+    fewer = answer(capsys, given, "--document", 7, "--path", path, *some)
+    assert fewer["skipped_samples"] == 1
+    assert coredata("trace", given, "--document", 7, "--path", path, *some) == 0
+    assert "1 more sample with it is on the skip list" in capsys.readouterr().out
+    every = ("--skip-samples", "0-31")
+    assert coredata("trace", given, "--document", 7, "--path", path, *every) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"in no step: \d samples? with it (is|are) on the skip list", told), told
+
+
+def test_a_sample_beyond_the_steps_that_are_looked_at(files, capsys):
+    assert coredata("trace", flags(files), "--sample", 31, "--until-step", 3) == 0
+    told = capsys.readouterr().out
+    assert "taken in no step of the first 3: it lies beyond these" in told
+
+
+def test_a_step_that_there_is_not_counts_those_of_the_run(files, capsys):
+    given = ["--data-path", str(files / "code"), *BYTES.split(), "--seq-length", "16"]
+    given += ["--train-iters", "2", "--global-batch-size", "2", "--eval-iters", "0"]
+    assert coredata("trace", given, "--iteration", 900) == 2
+    assert "the run has 2 iterations, numbered 1 to 2" in capsys.readouterr().err
