@@ -3,14 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from coredata.datasets.blended import BlendedDataset
 from coredata.datasets.gpt import GPTDataset
 from coredata.datasets.mid_level import MidLevelDataset
-from coredata.indices import plan_epochs, tokens_per_epoch
+from coredata.indices import Split, plan_epochs, tokens_per_epoch
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,45 @@ class Report:
         return "\n\n".join(_table(split) for split in self.splits)
 
 
-def usage_report(datasets: Sequence[Any]) -> Report:
-    """Account for the datasets that a builder gave: its list of train, valid and test.
+@runtime_checkable
+class _OfASplit(Protocol):
+    index_split: Split
+
+    def __len__(self) -> int: ...
+
+
+def usage_report(datasets: Any) -> Report:
+    """Account for the datasets that a builder gave: its list of train, valid and test, or one.
 
     Reads the length of every document and every entry of a blend's index once.
+
+    Raises:
+        TypeError: something else was given.
     """
     splits = []
-    for dataset in datasets:
+    for dataset in _listed(datasets):
         several = isinstance(dataset, list)
         for number, one in enumerate(dataset if several else [dataset]):
             if one is not None:
+                if not isinstance(one, _OfASplit):
+                    raise _no_dataset(one)
                 splits.append(_split_report(one, number if several else None))
     return Report(tuple(splits))
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    if isinstance(value, _OfASplit):
+        return [value]
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise _no_dataset(value)
+    return value
+
+
+def _no_dataset(value: Any) -> TypeError:
+    return TypeError(
+        f"usage_report is given {type(value).__name__!r}, which is no dataset of a builder. Give "
+        "it what BlendedMegatronDatasetBuilder(…).build() gave, whole, or one dataset of it"
+    )
 
 
 def _split_report(dataset: Any, number: int | None) -> SplitReport:

@@ -146,3 +146,19 @@ def test_shares_keep_two_digits():
     text = str(Report((SplitReport("test", 1, (part,)),)))
     assert text.startswith("test: 1 samples from 1 dataset\n")
     assert " 0.000010 %    0.00 % " in text
+
+
+def test_one_dataset_without_a_list(prefixes):
+    train, valid, _ = build([9, 5, 0], blend=(prefixes, [0.5, 0.5]), split="5,5,0")
+    assert usage_report(train) == usage_report([train])
+    part = train.datasets[0]
+    assert usage_report(part) == usage_report([part])
+    both = usage_report([train, None, [valid]])
+    assert [split.name for split in both.splits] == ["train", "valid 0"]
+
+
+@pytest.mark.parametrize("given", [3, "train", {"train": 1}, [{"text": 1}], [[7]], iter("a")])
+def test_what_is_no_dataset(given):
+    told = r"usage_report is given '\w+', which is no dataset of a builder. Give it what Blended"
+    with pytest.raises(TypeError, match=told):
+        usage_report(given)
