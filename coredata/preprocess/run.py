@@ -213,10 +213,15 @@ def _tell_beginning(progress: TextStream, opened: OpenedWork, reused: int) -> No
 
 
 def _nothing_written(files: int, rows: RowCounts, keys: Sequence[str]) -> PreprocessError:
+    left = rows.lines - rows.blank_lines - rows.bad_lines
+    text = f"no token was written: the input has {count_of(files, 'file')} with "
+    text += count_of(rows.lines, "line")
+    if rows.lines:
+        text += f", {rows.blank_lines:,} of them blank and {rows.bad_lines:,} skipped"
+    if not left:
+        return PreprocessError(f"{text}. Is it the right input, and was it written to its end?")
+    which = "the other has" if left == 1 else f"the other {left:,} have"
     return PreprocessError(
-        f"no token was written: the input has {count_of(files, 'file')} with "
-        f"{count_of(rows.lines, 'line')}, "
-        f"{rows.blank_lines:,} of them blank and {rows.bad_lines:,} skipped; the others have no "
-        f"text under {', '.join(keys)}. Is it the right input and the right keys (json_keys, "
-        "--json-keys)?"
+        f"{text}; {which} no text under {', '.join(keys)}. Is it the right input and the right "
+        "keys (json_keys, --json-keys)?"
     )

@@ -152,7 +152,7 @@ def test_no_tokens(corpus):
     path = corpus.write("in.jsonl", b'{"text": ""}\n\n{"text": []}\noops\n')
     told = (
         r"no token was written: the input has 1 file with 4 lines, 1 of them blank and 1 "
-        r"skipped; the others have no text under text. Is it the right input"
+        r"skipped; the other 2 have no text under text. Is it the right input and the right keys"
     )
     with pytest.raises(PreprocessError, match=told):
         corpus.run(path, max_errors=1)
@@ -160,9 +160,20 @@ def test_no_tokens(corpus):
     assert corpus.parts() == []
 
 
-def test_only_empty_files(corpus):
-    with pytest.raises(PreprocessError, match="no token was written: the input has 2 files with 0"):
-        corpus.run([corpus.write("a.jsonl", b""), corpus.write("b.jsonl", b"")])
+@pytest.mark.parametrize(
+    ("contents", "told"),
+    [
+        ([b""], "1 file with 0 lines. Is it the right input, and was it written to its end?"),
+        ([b"", b""], "2 files with 0 lines. Is it the right input, and"),
+        ([b"\n", b"oops\n"], "2 files with 2 lines, 1 of them blank and 1 skipped. Is it the"),
+        ([b'{"text": ""}'], "1 line, 0 of them blank and 0 skipped; the other has no text under"),
+    ],
+)
+def test_files_without_text(corpus, contents, told):
+    paths = [corpus.write(f"{n}.jsonl", content) for n, content in enumerate(contents)]
+    with pytest.raises(PreprocessError, match=re.escape(told)) as caught:
+        corpus.run(paths, max_errors=1)
+    assert str(caught.value).startswith("no token was written: the input has ")
 
 
 @pytest.mark.parametrize("ending", ["gz", "zst"])
