@@ -103,6 +103,7 @@ def preprocess(
             names the first place in input order.
         WorkerDied: a worker process was killed.
         FileNotFoundError: an input that does not exist.
+        OSError: the directory of the output cannot be written (such as PermissionError).
         ValueError: settings that make no sense, an end id asked for that the tokenizer lacks.
         EncoderMismatchError: gigatoken passed on the sample, but gives other ids for later text.
         ModuleNotFoundError: a package for .zst, parquet or sentences is missing.

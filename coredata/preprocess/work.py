@@ -5,10 +5,11 @@ later run of the same work (same input, same settings) takes them over; any diff
 are thrown away. When the output is complete the directory goes.
 """
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,6 +90,9 @@ class WorkDirectory:
         Args:
             identity: JSON values that decide every byte of the parts.
             fresh: the shards to begin anew with.
+
+        Raises:
+            OSError: the directory cannot be made or written; of the kind that the system gave.
         """
         changed: list[str] = []
         earlier = self._read_json(join(self.path, _PLAN))
@@ -98,12 +102,14 @@ class WorkDirectory:
             changed = [name for name in now if was.get(name) != now[name]]
             if not changed:
                 return OpenedWork(shards, True, ())
-            self.remove(shards, len(was["json_keys"]))
-        local = local_path(self.path)
-        if local is not None:
-            os.makedirs(local, exist_ok=True)
+            with self._saying_where():
+                self.remove(shards, len(was["json_keys"]))
         plan = {"identity": identity, "shards": [asdict(shard) for shard in fresh]}
-        self._write_json(join(self.path, _PLAN), plan)
+        with self._saying_where():
+            local = local_path(self.path)
+            if local is not None:
+                os.makedirs(local, exist_ok=True)
+            self._write_json(join(self.path, _PLAN), plan)
         return OpenedWork(tuple(fresh), False, tuple(changed))
 
     def finished(self, shard: int, keys: Sequence[str]) -> ShardResult | None:
@@ -157,6 +163,20 @@ class WorkDirectory:
             return [size(path, self.storage_options) for path in paths]
         except FileNotFoundError:
             return None
+
+    @contextlib.contextmanager
+    def _saying_where(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if local_path(self.path) is None:  # storage says it
+                raise
+            reason = error.strerror or str(error)
+            raise type(error)(
+                f"{self.path} is where preprocess keeps its work until the output is complete, "
+                f"and it cannot be written ({reason}). Give an output prefix (--output-prefix) in "
+                "a directory that you may write to and that has room, or make this one so"
+            ) from error
 
     def _read_json(self, path: str) -> Any:
         if not exists(path, self.storage_options):

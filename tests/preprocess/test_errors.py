@@ -1,6 +1,7 @@
 """What bad rows and bad inputs get."""
 
 import contextlib
+import errno
 import gzip
 import json
 import os
@@ -318,3 +319,48 @@ def test_settings_that_make_no_sense(corpus, options, told):
     with pytest.raises(PreprocessError, match=told):
         corpus.run(corpus.write("in.jsonl", GOOD), **options)
     assert not os.path.exists(f"{corpus.prefix}.parts")
+
+
+def refusing(number):
+    def refuse(path, *_, **__):
+        raise OSError(number, os.strerror(number), path)
+
+    return refuse
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "reason"),
+    [
+        (errno.EACCES, PermissionError, "Permission denied"),
+        (errno.ENOENT, FileNotFoundError, "No such file or directory"),
+        (errno.EROFS, OSError, "Read-only file system"),
+    ],
+)
+def test_a_directory_that_cannot_be_made(corpus, monkeypatch, number, kind, reason):
+    path = corpus.write("in.jsonl", GOOD)
+    monkeypatch.setattr("coredata.preprocess.work.os.makedirs", refusing(number))
+    told = (
+        f"{corpus.prefix}.parts is where preprocess keeps its work until the output is complete, "
+        f"and it cannot be written ({reason}). Give an output prefix (--output-prefix) in a "
+        "directory that you may write to and that has room, or make this one so"
+    )
+    with pytest.raises(kind) as caught:
+        corpus.run(path)
+    assert str(caught.value) == told
+
+
+def test_a_directory_that_cannot_be_written_or_replaced(corpus, monkeypatch):
+    path = corpus.write("in.jsonl", GOOD)
+    inside = corpus.write("a_file", b"") + "/out"
+    told = r"a_file/out.parts is where .* cannot be written \(Not a directory\)"
+    with pytest.raises(NotADirectoryError, match=told):
+        preprocess(path, inside, NullTokenizer(5))
+    with monkeypatch.context() as patched:
+        patched.setattr("coredata.preprocess.work.atomic_write", refusing(errno.EACCES))
+        with pytest.raises(PermissionError, match=r"out.parts is where .* \(Permission denied\)"):
+            corpus.run(path)
+    with pytest.raises(PreprocessError, match="not JSON"):
+        corpus.run(corpus.write("b.jsonl", b"oops"))
+    monkeypatch.setattr("shutil.rmtree", refusing(errno.EACCES))
+    with pytest.raises(PermissionError, match=r"out.parts is where .* \(Permission denied\)"):
+        corpus.run(path)
