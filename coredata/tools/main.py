@@ -7,16 +7,20 @@ importing.
 
 import argparse
 import difflib
+import errno
 import os
 import re
 import sys
+import traceback
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
 from coredata import __version__
 from coredata.tools.data_words import in_flags
-from coredata.tools.output import EXIT_CODES, INTERRUPTED, USAGE, say
+from coredata.tools.output import BROKEN_PIPE, EXIT_CODES, INTERRUPTED, USAGE, say
+from coredata.tools.streams import discard_output, open_missing, warn_in_one_line
 from coredata.tools.unknown_flags import FLAG, unknown_flags
 
 COMMANDS = (
@@ -39,6 +43,14 @@ Set COREDATA_TRACEBACK=1 for tracebacks.
 """
 
 
+_WRITTEN = ("output_prefix", "output", "data_cache_path", "per_dataset_sequences_path")
+"""Flags that name what commands write."""
+
+
+_PRINTERS = ("_page.py", "output.py", "main.py")
+"""How the files end whose code prints."""
+
+
 class _Parser(argparse.ArgumentParser):
     """Prints an error alone, without the usage, which is long."""
 
@@ -47,6 +59,9 @@ class _Parser(argparse.ArgumentParser):
         wrong = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
         near = difflib.get_close_matches(wrong.group(1), COMMANDS, n=1) if wrong else []
         hint = f"; did you mean {near[0]}?" if near else ""
+        flag = re.match(r"argument (?:-\w, )?(--[\w-]+).*: expected one argument", message)
+        if flag is not None:
+            hint = f"; a value that begins with - is written {flag.group(1)}=VALUE"
         self.exit(USAGE, f"{self.prog}: {message}{hint} (see {self.prog} --help)\n")
 
 
@@ -72,23 +87,45 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Errors that a user can cause and mend (`ValueError`, `OSError`, `LookupError`, a missing extra)
     are printed as one line and give exit code 2; with COREDATA_TRACEBACK=1 they are raised.
+    Warnings are printed as one line. Closed streams are stood in for.
     """
+    open_missing()
+    code: int | SystemExit
+    try:
+        try:
+            code = _run(argv)
+        except SystemExit as end:  # of argparse, after help
+            code = end
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+        return BROKEN_PIPE
+    if isinstance(code, SystemExit):
+        raise code
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """Run the command, and turn its errors into a line and an exit code."""
     args, rest = build_parser().parse_known_args(argv)
     if rest and not _passed_over(args, rest):
         return USAGE
     try:
-        return int(args.run(args))
+        with warnings.catch_warnings():
+            warn_in_one_line(args.command)
+            code = int(args.run(args))
+            sys.stdout.flush()
+            return code
     except KeyboardInterrupt:
         say(args.command, "interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        raise
     except (ValueError, OSError, LookupError, ImportError) as error:
         if os.environ.get("COREDATA_TRACEBACK"):
             raise
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        say(args.command, in_flags(str(text)))
+        say(args.command, f"{in_flags(str(text))}{_place(args, error)}")
         return USAGE
     except MemoryError as error:
         if os.environ.get("COREDATA_TRACEBACK"):
@@ -96,6 +133,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = str(error) or "no more could be had"
         say(args.command, f"not enough memory: {found}. Ask for fewer samples or smaller sizes")
         return USAGE
+
+
+def _place(args: argparse.Namespace, error: Exception) -> str:
+    """What was written when a disk was full, if the error does not say; else ""."""
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if not full or getattr(error, "filename", None) is not None:
+        return ""
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames and os.path.basename(frames[-1].filename).endswith(_PRINTERS):
+        discard_output()
+        return ", writing standard output"
+    given = {f"--{name.replace('_', '-')}": getattr(args, name, None) for name in _WRITTEN}
+    places = [f"{flag} {value}" for flag, value in given.items() if value]
+    return f", writing to {' or '.join(places)}" if places else ""
 
 
 def _passed_over(args: argparse.Namespace, rest: Sequence[str]) -> bool:

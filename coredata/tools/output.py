@@ -20,7 +20,13 @@ USAGE = 2
 INTERRUPTED = 130
 """Exit code: Ctrl-C."""
 
-EXIT_CODES = "Exit code: 0 done, 1 problems were found, 2 it could not be done, 130 interrupted."
+BROKEN_PIPE = 141
+"""Exit code: who read the output (such as `head`) left before its end; as of a shell's SIGPIPE."""
+
+EXIT_CODES = (
+    "Exit code: 0 done, 1 problems were found, 2 it could not be done, 130 interrupted, 141 who "
+    "read the output left before its end."
+)
 """For the end of a command's help."""
 
 DELAY = 2.0
