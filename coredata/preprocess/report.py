@@ -74,6 +74,8 @@ class PreprocessReport:
         seconds: duration of this run.
         encoder: which package encoded: gigatoken, tokenizers, or the tokenizer's own class.
         encoder_reason: why it was not gigatoken; empty if it was.
+        end_token: id put at the end of documents with tokens; None if none was asked for.
+        end_token_text: how the tokenizer writes it; empty where it has no text.
     """
 
     prefixes: Mapping[str, str]
@@ -88,6 +90,8 @@ class PreprocessReport:
     seconds: float
     encoder: str = ""
     encoder_reason: str = ""
+    end_token: int | None = None
+    end_token_text: str = ""
 
     @property
     def documents(self) -> int:
@@ -120,6 +124,9 @@ class PreprocessReport:
         if self.encoder:
             why = f" ({self.encoder_reason})" if self.encoder_reason else ""
             lines.append(f"encoded  by {self.encoder}{why}")
+        if self.end_token is not None:
+            shown = _shown(self.end_token, self.end_token_text)
+            lines.append(f"ended    documents with token {shown}")
         if self.rows.blank_lines:
             lines.append(f"passed   {count_of(self.rows.blank_lines, 'blank line')}")
         if self.rows.bad_lines:
@@ -137,6 +144,14 @@ class PreprocessReport:
             f"took     {self.seconds:,.1f} s: {rate} ({count_of(self.shards, 'shard')}{reused})"
         )
         return "\n".join(lines)
+
+
+def _shown(token: int, text: str) -> str:
+    """A token by id and text, such as "0 <|endoftext|>"; the id alone if that says it all."""
+    if text in ("", str(token)):
+        return str(token)
+    plain = text.isprintable() and text.strip() == text
+    return f"{token} {text if plain else repr(text)}"
 
 
 def count_of(number: int, noun: str) -> str:

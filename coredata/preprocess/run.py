@@ -118,6 +118,7 @@ def preprocess(
     check_least("shard_bytes", shard_bytes, 1)
     check_least("log_interval", log_interval, 1)
     end_token = require_eod(tokenizer) if append_eod else None
+    end_text = "" if end_token is None else tokenizer.decode([end_token])
     if splitter is not None:
         splitter.check()
     files = inspect_inputs(inputs, keys, storage_options)
@@ -201,6 +202,8 @@ def preprocess(
         error_report=report_path if problems.count else None,
         encoder=chosen.encoder,
         encoder_reason=chosen.reason,
+        end_token=end_token,
+        end_token_text=end_text,
         seconds=time.monotonic() - begun,
     )
 

@@ -122,6 +122,37 @@ def test_end_token_that_the_tokenizer_lacks(corpus):
     assert preprocess(path, corpus.prefix, Endless(5)).tokens == 1
 
 
+class Named(NullTokenizer):
+    """Whose end token has a text."""
+
+    def __init__(self, text):
+        super().__init__(7)
+        self.text = text
+
+    def decode(self, ids):
+        return self.text if list(ids) == [7] else super().decode(ids)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "shown"),
+    [
+        (demo_tokenizer(), "<|endoftext|>", "0 <|endoftext|>"),
+        (NullTokenizer(9), "9", "9"),
+        (ByteTokenizer(), "", "256"),
+        (Named("\n"), "\n", r"7 '\n'"),
+        (Named(" ."), " .", "7 ' .'"),
+    ],
+)
+def test_the_report_names_the_end_token(corpus, tokenizer, text, shown):
+    path = corpus.write_rows("in.jsonl", [{"text": "1 2"}])
+    report = preprocess(path, corpus.prefix, tokenizer, append_eod=True)
+    assert (report.end_token, report.end_token_text) == (tokenizer.eod, text)
+    assert f"\nended    documents with token {shown}\n" in report.summary()
+    report = preprocess(path, corpus.prefix, tokenizer)
+    assert (report.end_token, report.end_token_text) == (None, "")
+    assert "ended" not in report.summary()
+
+
 def test_bom_crlf_blank_lines_and_missing_newline(corpus):
     data = b'\xef\xbb\xbf{"text": "a"}\r\n\r\n  \n{"text": "b"}'
     report = corpus.run(corpus.write("in.jsonl", data))
