@@ -71,7 +71,8 @@ def read_state(state: Any, fingerprint: Mapping[str, Any]) -> int:
             "the loader state was saved over another dataset or order:\n  "
             + "\n  ".join(differences)
             + "\nLoad it over the dataset and the order it was saved with. To go on with these all "
-            f"the same, start a loader at sampler.resume({consumed})"
+            f"the same, make the loader with what sampler.resume({consumed}) returns, a sampler "
+            "that begins there, and load no state"
         )
     return consumed
 

@@ -9,6 +9,7 @@ train, valid, test = datasets_from_args(args)
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 from coredata.tools import data_flags
@@ -126,6 +127,7 @@ def data_plan(
     if check_files and not args.dataloader_fast_cache_load:
         (check_rows if of_rows else check_pairs)(prefixes)
     counts = tuple(sizes_from_args(args).samples if sizes is None else sizes)
+    check_counts(counts)
     notes = []
     split = args.split
     if split is None and blend is not None:
@@ -178,6 +180,17 @@ def datasets_from_args(
     plan = data_plan(args, sizes=sizes, tokenizer=tokenizer)
     train, *others = plan.builder(ranks=ranks, cache_scope=cache_scope).build()
     return [train if train is None else without(train, skip), *others]
+
+
+def check_counts(counts: Sequence[Any]) -> None:
+    """Refuse numbers of samples that are none.
+
+    Raises:
+        ValueError: a fraction, a negative number, or no number; None stands for one epoch.
+    """
+    for count in counts:
+        if count is not None and (not isinstance(count, Integral) or int(count) < 0):
+            raise ValueError(f"sizes: {count!r} samples; need whole numbers of at least 0, or None")
 
 
 def packing_scheduler(args: argparse.Namespace) -> str | None:

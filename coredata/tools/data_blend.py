@@ -5,6 +5,7 @@ import difflib
 import json
 import math
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -63,13 +64,14 @@ def check_pairs(prefixes: Iterable[str]) -> None:
                 f"there are no token files {prefix}.bin and {prefix}.idx. "
                 + _near(prefix, ".idx", "Give the path of a pair without .bin and .idx")
             )
+        quoted = shlex.quote(prefix)
         for half, there in found.items():
             if not there:
                 other = ".idx" if half == ".bin" else ".bin"
                 remedy = (
                     "copy it from where the pair was written"
                     if half == ".bin"
-                    else f"copy it, or run `coredata verify {prefix} --repair --eod ID`"
+                    else f"copy it, or run `coredata verify {quoted} --repair --eod ID`"
                 )
                 raise FileNotFoundError(
                     f"{prefix}{half} is missing, although {prefix}{other} is there; {remedy}"

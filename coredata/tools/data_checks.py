@@ -43,8 +43,9 @@ def check_one_way(args: argparse.Namespace, *, mock: bool = False) -> str:
     known = {flag: names for flag, names in _WAYS.items() if mock or flag != "--mock-data"}
     ways = [flag for flag, names in known.items() if _given(args, names)]
     if not ways:
-        others = f"{'; '.join(list(known)[1:4])}" + (", or --mock-data" if mock else "")
-        raise ValueError(f"no data: give --data-path PREFIX, another of {others}")
+        first, *more, last = known
+        others = f"{', '.join(more)} or {last}"
+        raise ValueError(f"no data are named: give {first} PREFIX, or instead of it {others}")
     if len(ways) > 1:
         raise ValueError(f"{ways[0]} and {ways[1]} exclude each other; leave one out")
     return ways[0]

@@ -1,6 +1,7 @@
 """What `coredata doctor` sees of local files without reading them: names, headers, sizes."""
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 
 from coredata.storage import local_path
@@ -53,13 +54,13 @@ def _pair(name: str, prefix: str) -> Finding:
         remedy = (
             "copy it from where the pair was written"
             if missing == ".bin"
-            else f"copy it, or `coredata verify {prefix} --repair --eod ID`"
+            else f"copy it, or `coredata verify {shlex.quote(prefix)} --repair --eod ID`"
         )
         found = f"{prefix}{missing} is missing, {prefix}{there[0]} is there"
         return Finding("fault", name, found, remedy)
     try:
         sequences = len(IndexedDataset(prefix))
     except (ValueError, OSError) as error:
-        remedy = f"write or copy it again; `coredata verify {prefix}` tells more"
+        remedy = f"write or copy it again; `coredata verify {shlex.quote(prefix)}` tells more"
         return Finding("fault", name, str(error), remedy)
     return Finding("ok", name, f"{count_of(sequences, 'sequence')}, {_CHECKED}")

@@ -1,5 +1,8 @@
 """What a run reads: shares, epochs and repeats of every source, and the memory of its indices."""
 
+import os
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,6 +18,7 @@ from coredata.datasets import (
 )
 from coredata.datasets.masked import MaskedWordPieceDataset
 from coredata.sampling import SkipList
+from coredata.storage import local_path
 from coredata.tools.opened_data import SPLITS, OpenedData
 
 
@@ -45,15 +49,18 @@ class RunFacts:
     Attributes:
         report: shares, epochs, repeats, leftovers.
         memory: of the index arrays.
+        notes: what is likely not meant, a sentence each.
     """
 
     report: Report
     memory: tuple[IndexMemory, ...]
+    notes: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
         """The same as values that JSON holds."""
         return {
             **asdict(self.report),
+            "notes": list(self.notes),
             "index_memory": [{**asdict(one), "total": one.total} for one in self.memory],
             "index_bytes": sum(one.total for one in self.memory),
         }
@@ -75,7 +82,27 @@ def run_facts(data: OpenedData, skip: SkipList | None = None) -> RunFacts:
     if skip is not None and skip.ranges and train is not None:
         kept = _kept(report.splits[0], WithoutSamples(train, skip))
         report = Report((kept, *report.splits[1:]))
-    return RunFacts(report, tuple(memory))
+    return RunFacts(report, tuple(memory), tuple(_notes(report)))
+
+
+def _notes(report: Report) -> Iterator[str]:
+    for split in report.splits:
+        paths = [part.path for part in split.datasets if part.path is not None]
+        counts = Counter(_whole(path) for path in paths)
+        for path in dict.fromkeys(paths):
+            count = counts.pop(_whole(path), 0)
+            if count > 1:
+                times = "twice" if count == 2 else f"{count} times"
+                yield (
+                    f"{split.name}: {path} stands {times}: the same samples are drawn {times}. "
+                    "Name it once, with the sum of its weights"
+                )
+
+
+def _whole(path: str) -> str:
+    """The path by which a file is the same as under another name."""
+    local = local_path(path)
+    return path if local is None else os.path.realpath(local)
 
 
 def _kept(split: SplitReport, dataset: WithoutSamples) -> SplitReport:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -59,6 +60,8 @@ class InspectPage:
     def run(self, facts: RunFacts) -> None:
         """What a run reads."""
         self._text(str(_fitted(facts.report, self._room)))
+        for note in facts.notes:
+            self._text(textwrap.fill(f"note: {note}", self._room, break_on_hyphens=False))
         self._line()
         total = sum(one.total for one in facts.memory)
         self._line(f"index arrays: {size_text(total)}", _BOLD)

@@ -12,7 +12,6 @@ import os
 import re
 import sys
 import traceback
-import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -20,7 +19,7 @@ from typing import NoReturn
 from coredata import __version__
 from coredata.tools.data_words import in_flags
 from coredata.tools.output import BROKEN_PIPE, EXIT_CODES, INTERRUPTED, USAGE, say
-from coredata.tools.streams import discard_output, open_missing, warn_in_one_line
+from coredata.tools.streams import discard_output, open_missing, warnings_in_one_line
 from coredata.tools.unknown_flags import FLAG, unknown_flags
 
 COMMANDS = (
@@ -111,8 +110,7 @@ def _run(argv: Sequence[str] | None) -> int:
     if rest and not _passed_over(args, rest):
         return USAGE
     try:
-        with warnings.catch_warnings():
-            warn_in_one_line(args.command)
+        with warnings_in_one_line(args.command):
             code = int(args.run(args))
             sys.stdout.flush()
             return code

@@ -40,7 +40,9 @@ def run(args: argparse.Namespace) -> int:
     """Do what the flags say; print what came out on standard output."""
     from coredata.formats import has_modes, merge
     from coredata.tools.output import OK, count_of, print_json, progress, size_text
+    from coredata.tools.output_prefix import check_pair_prefix
 
+    check_pair_prefix(args.output_prefix)
     prefixes = [prefix for path in args.input for prefix in _prefixes(path)]
     if args.multimodal:
         for prefix in prefixes:

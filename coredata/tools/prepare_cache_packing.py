@@ -2,7 +2,10 @@
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from coredata.datasets import BlendedDataset, CachedPlans, IndexCache, VarlenDataset, WithoutSamples
 from coredata.datasets.pack_lengths import lengths_cache, row_datasets
@@ -53,18 +56,38 @@ def make_plans(args: argparse.Namespace, datasets: list[Any], skip: SkipList) ->
     return made
 
 
-def kept_by(plans: list[CachedPlans]) -> Iterator[tuple[str, int, IndexCache]]:
-    """The name, the samples and the cache of all that plans keep."""
+@dataclass(frozen=True)
+class Filled:
+    """Rows, or packs, of a plan, and the share of their places that holds a token."""
+
+    rows: int
+    share: float
+
+
+def filled(plan: CachedPlans) -> Filled:
+    """How well a plan fills its rows.
+
+    Raises:
+        Exception: see `CachedPlans.open`.
+    """
+    kept = plan.open()
+    rows = kept.row_splits.size - 1
+    tokens = int(kept.segments[:, 2].sum(dtype=np.int64))
+    return Filled(rows, tokens / (rows * kept.limit) if rows else 1.0)
+
+
+def kept_by(plans: list[CachedPlans]) -> Iterator[tuple[str, int, IndexCache, Filled | None]]:
+    """The name, the samples and the cache of all that plans keep; of plans also their rows."""
     seen = set()
     for plan in plans:
         for part in row_datasets(plan.dataset):
             cache = lengths_cache(part) if isinstance(part, VarlenDataset) else None
             if cache is not None and cache.path("") not in seen:
                 seen.add(cache.path(""))
-                yield f"lengths of {part.dataset_path}", len(part), cache
+                yield f"lengths of {part.dataset_path}", len(part), cache, None
         cache = plan.cache()
         if cache is not None:
-            yield f"packing of {name_of(plan.dataset)}", len(plan.dataset), cache
+            yield f"packing of {name_of(plan.dataset)}", len(plan.dataset), cache, filled(plan)
 
 
 def name_of(dataset: Any) -> str:

@@ -58,7 +58,10 @@ def _have(length: int | list[int] | None) -> str:
 def _facts(cache: PreparedCache) -> str:
     samples = "" if cache.samples is None else count_of(cache.samples, "sample")
     size = size_text(cache.bytes) if cache.bytes else ""
-    return ", ".join(fact for fact in (samples, size) if fact)
+    rows = ""
+    if cache.rows is not None and cache.fill is not None:
+        rows = f"{count_of(cache.rows, 'row')}, {cache.fill:.1%} full"
+    return ", ".join(fact for fact in (samples, rows, size) if fact)
 
 
 def as_data(prepared: Prepared) -> dict[str, Any]:

@@ -33,6 +33,8 @@ class PreparedCache:
         samples: how many it has; None for an index of rows.
         state: "hit", "built", or "nothing to keep".
         bytes: size of its files.
+        rows: of a packing plan, its rows or packs.
+        fill: the share of their places that holds a token.
     """
 
     name: str
@@ -40,6 +42,8 @@ class PreparedCache:
     samples: int | None
     state: str
     bytes: int
+    rows: int | None = None
+    fill: float | None = None
 
 
 @dataclass(frozen=True)
@@ -101,9 +105,10 @@ def prepare(args: argparse.Namespace, note: Callable[[str], None] = lambda text:
     packings = make_plans(args, datasets, skip) if args.packing_plan else []
     after = look_at(directory)
     caches = [*_rows(plan, before, after), *_datasets(datasets, before, after)]
-    for name, samples, cache in kept_by(packings):
+    for name, samples, cache, packed in kept_by(packings):
         state, size = _state(description_hash(cache.description), before, after)
-        caches.append(PreparedCache(name, cache.split_name, samples, state, size))
+        rows, fill = (None, None) if packed is None else (packed.rows, packed.share)
+        caches.append(PreparedCache(name, cache.split_name, samples, state, size, rows, fill))
     return Prepared(directory, sizes, counts, tuple(caches), time.perf_counter() - begun)
 
 

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -149,6 +150,13 @@ def run(args: argparse.Namespace) -> int:
     from coredata.preprocess import SentenceSplitter
     from coredata.text import load_tokenizer
     from coredata.tools.output import print_json
+    from coredata.tools.output_prefix import check_not_empty
+
+    check_not_empty(args.output_prefix)
+    if args.shard_size is not None and args.shard_size < 1:
+        raise ValueError(
+            f"--shard-size {args.shard_size}: need at least 1 mebibyte of input, such as 64"
+        )
 
     if args.partitions is not None:
         _say("--partitions is not needed: the input is cut into shards by itself")
@@ -207,7 +215,7 @@ def check_directory(prefix: str) -> None:
     if directory and not os.path.isdir(directory):
         raise FileNotFoundError(
             f"--output-prefix {prefix}: there is no directory {directory}; create it first: "
-            f"mkdir -p {directory}"
+            f"mkdir -p {shlex.quote(directory)}"
         )
 
 

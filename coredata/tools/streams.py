@@ -1,10 +1,11 @@
 """Standard output and error of a command: there always, and quiet when nobody reads them."""
 
+import contextlib
 import io
 import os
 import sys
 import warnings
-from typing import TextIO
+from collections.abc import Iterator
 
 
 def open_missing() -> None:
@@ -35,18 +36,22 @@ def discard_output() -> None:
     os.close(quiet)
 
 
-def warn_in_one_line(command: str) -> None:
+@contextlib.contextmanager
+def warnings_in_one_line(command: str) -> Iterator[None]:
     """Print warnings as notes of a command, without the line of code that they come from."""
 
-    def show(
+    def line(
         message: Warning | str,
         category: type[Warning],
         filename: str,
         lineno: int,
-        file: TextIO | None = None,
         line: str | None = None,
-    ) -> None:
-        text = " ".join(str(message).split())
-        print(f"coredata {command}: warning: {text}", file=file or sys.stderr, flush=True)
+    ) -> str:
+        return f"coredata {command}: warning: {' '.join(str(message).split())}\n"
 
-    warnings.showwarning = show
+    before = warnings.formatwarning
+    warnings.formatwarning = line
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before

@@ -1,5 +1,6 @@
 import argparse
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from coredata import datasets
 from coredata.text import demo_tokenizer
 from coredata.tools.data_arguments import (
     add_data_arguments,
+    check_counts,
     data_plan,
     datasets_from_args,
     packing_scheduler,
@@ -186,7 +188,7 @@ _DATA = ("--data-path", "p")
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), r"no data: give --data-path PREFIX, another of .* or --mock-data"),
+        ((), r"no data are named: give --data-path PREFIX, or instead of it .* or --mock-data"),
         ((*_DATA, "--mock-data"), r"--data-path and --mock-data exclude each other"),
         ((*_DATA, "--train-data-path", "q"), r"--data-path and --train-data-path, .* exclude"),
         ((*_DATA, "--data-args-path", "q"), r"--data-path and --data-args-path exclude"),
@@ -340,3 +342,14 @@ def test_a_file_of_counts_that_is_not_there(write_pair, parse, tmp_path):
         match=r"--per-dataset-sequences-path: there is no file .* Did you mean .*counts.json\?",
     ):
         data_plan(parse(*flags, "--per-dataset-sequences-path", tmp_path / "count.json"))
+
+
+def test_samples_are_whole_numbers(parse):
+    args = parse("--mock-data", *SIZES, *NULL)
+    for wrong in (8.5, -1, "8"):
+        text = f"sizes: {wrong!r} samples; need whole numbers of at least 0"
+        with pytest.raises(ValueError, match=re.escape(text)):
+            check_counts([wrong, 0, 0])
+    check_counts([np.int64(8), None, 0])
+    with pytest.raises(ValueError, match="sizes: -1 samples"):
+        data_plan(args, sizes=[-1, 0, 0])

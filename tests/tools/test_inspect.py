@@ -227,3 +227,17 @@ def test_what_there_is_not(files, capsys):
     (files / "code.bin").write_bytes(b"")
     assert coredata_inspect(files / "code") == 2
     assert "the .bin file was cut off" in capsys.readouterr().err
+
+
+def test_a_file_that_stands_twice_in_a_blend(files, capsys, monkeypatch):
+    once = ("--data-path", "0.4", files / "code", "0.6", files / "prose", *RUN.split())
+    assert found(capsys, *once)[0]["notes"] == []
+    twice = ("--data-path", "0.2", files / "code", "0.6", files / "prose", "0.2")
+    for again in (files / "code", f"{files}/../{files.name}/code"):
+        notes = found(capsys, *twice, again, *RUN.split())[0]["notes"]
+        assert [note.split(":")[0] for note in notes] == ["train", "valid"]
+        assert f"{files}/code stands twice: the same samples are drawn twice." in notes[0]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert coredata_inspect(*twice, files / "code", *RUN.split()) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "stands twice: the same samples are drawn twice." in out

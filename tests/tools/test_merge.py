@@ -109,3 +109,18 @@ def test_progress_of_what_takes_long(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(output, "progress", shown)
     run("--input", tmp_path / "a", "--output-prefix", tmp_path / "out")
     assert looks == ["reading indices", "verifying"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        ("", "--output-prefix is empty; give the path that files begin with, as out/a"),
+        ("out/", "ends in a slash and names no file; give a name in that directory, such as out/"),
+        ("my out.bin", "a prefix is a path without .bin and .idx; use 'my out'"),
+        ("out.idx", "a prefix is a path without .bin and .idx; use out"),
+    ],
+)
+def test_prefixes_that_name_no_pair(prefix, message, tmp_path):
+    write(tmp_path / "a", [[1]])
+    with pytest.raises(ValueError, match=re.escape(message)):
+        run("--input", tmp_path / "a", "--output-prefix", prefix)

@@ -274,6 +274,15 @@ def test_after_it_a_start_plans_nothing(
         found["lengths"]["train"],
         found["lengths"]["valid"],
     }
+    for split, windows in zip(("train", "valid"), wanted, strict=True):
+        (cached,) = (
+            one
+            for one in found["caches"]
+            if one["name"].startswith("packing") and one["split"] == split
+        )
+        rows = sum(map(len, windows))
+        full = sum(plan.tokens for plan in windows) / (rows * windows[0].limit)
+        assert (cached["rows"], cached["fill"]) == (rows, pytest.approx(full))
     on_disk = sum(path.stat().st_size for path in (tmp_path / "cache").iterdir())
     assert found["bytes"] == on_disk
     assert planned

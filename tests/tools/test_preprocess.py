@@ -149,6 +149,8 @@ def test_failures_name_what_is_left(tmp_path, capsys):
     [
         ("http://127.0.0.1:9/x", "http:// cannot be written; give a local path"),
         ("nowhere/x", "there is no directory nowhere; create it first: mkdir -p nowhere"),
+        ("no where/x", "there is no directory no where; create it first: mkdir -p 'no where'"),
+        ("", "--output-prefix is empty; give the path that files begin with"),
     ],
 )
 def test_places_that_cannot_be_written(prefix, message, tmp_path, capsys, monkeypatch):
@@ -160,3 +162,11 @@ def test_places_that_cannot_be_written(prefix, message, tmp_path, capsys, monkey
     assert message in told
     assert told.count("\n") == 1
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_shard_size_is_told_in_the_units_of_its_flag(tmp_path, capsys):
+    (tmp_path / "x.jsonl").write_text('{"text": "a"}\n')
+    words = ["--input", str(tmp_path / "x.jsonl"), "--output-prefix", str(tmp_path / "out")]
+    words += ["--tokenizer-type", "ByteTokenizer", "--shard-size", "-1"]
+    assert main(["preprocess", *words]) == 2
+    assert "--shard-size -1: need at least 1 mebibyte of input" in capsys.readouterr().err

@@ -52,7 +52,10 @@ def test_a_pasted_script(write_pair, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "no data: give --data-path PREFIX, another of --data-args-path; --train-data-path"),
+        (
+            [],
+            "no data are named: give --data-path PREFIX, or instead of it --data-args-path, ",
+        ),
         (["--data-path", "x", "--data-args-path", "y"], "exclude each other; leave one out"),
         (["--data-path", "x"], "there are no token files x.bin and x.idx"),
     ],
