@@ -125,7 +125,8 @@ def test_the_page_tells_of_lengths_and_plans(chats, capsys, tmp_path):
     assert main(["prepare-cache", *run, "--packing-plan"]) == 0
     told = capsys.readouterr().out
     assert re.search(rf"built +train +lengths of {chats} +36 samples, [\d.]+ k?B", told)
-    assert re.search(rf"built +train +packing of {chats} +36 samples, [\d.]+ k?B", told)
+    rows = r"36 samples, \d+ rows, [\d.]+% full, [\d.]+ k?B"
+    assert re.search(rf"built +train +packing of {chats} +{rows}", told)
     assert main(["prepare-cache", *run, "--json"]) == 0
     names = [cache["name"] for cache in json.loads(capsys.readouterr().out)["caches"]]
     assert not [name for name in names if name.startswith(("packing", "lengths"))]
