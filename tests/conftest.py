@@ -1,6 +1,7 @@
 """Shape checks on for the whole run, and a real S3 server for the tests that ask for one."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +23,11 @@ install_import_hook(_CHECKED, "beartype.beartype")
 settings.register_profile("same", deadline=None, derandomize=True, database=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# A run in the background of a shell inherits that Ctrl-C is ignored, and so would the programs that
+# tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _free_port() -> int:
