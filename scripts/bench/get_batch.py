@@ -89,8 +89,8 @@ def batches(samples: int, batch: int, most: int = 300) -> np.ndarray:
 
 
 def most_of(tokens: int) -> int:
-    """How many batches: a third in the small form."""
-    return 300 if tokens > 10_000_000 else 100
+    """How many batches: a sixth in the small form."""
+    return 300 if tokens > 10_000_000 else 50
 
 
 def settings_of(directory: Path, sequence_length: int, **options: object) -> dict:
