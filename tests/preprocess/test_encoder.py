@@ -122,11 +122,11 @@ def test_no_thread_is_left(corpus):
     path = corpus.write_rows("in.jsonl", ROWS)
     before = set(threading.enumerate())
     run(corpus, path, workers=3, shard_bytes=3000)
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
     bad = corpus.write("bad.jsonl", b'{"text": "a"}\n' * 2000 + b"broken\n")
     with pytest.raises(PreprocessError, match="line 2001"):
         run(corpus, bad, workers=3, shard_bytes=3000)
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_pickled_tokenizer_finds_its_file_in_a_worker(corpus, tmp_path):
