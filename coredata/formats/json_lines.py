@@ -6,17 +6,17 @@ say) and a byte order mark before it mean nothing. The last line needs no newlin
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from coredata.formats.line_blocks import Line, LineBlock
 from coredata.formats.rows import DamagedFileError, RowError, kind_of
 from coredata.formats.rows_streams import PlainStream, is_compressed, open_stream
 
 _CHUNK = 1 << 20
+_REST = 16 << 10
 _BOM = "\ufeff"
-_BOM_BYTES = _BOM.encode()
-_WHITE_SPACE = b" \t\r\n"
 _LONGEST_LINE = 1 << 30
 _MAGIC = {
     b"\x1f\x8b": ("gzip data", "name it .jsonl.gz"),
@@ -28,26 +28,6 @@ _MAGIC = {
     b"\xff\xfe": ("UTF-16 text", "write it again as UTF-8"),
     b"\xfe\xff": ("UTF-16 text", "write it again as UTF-8"),
 }
-
-
-class Line(NamedTuple):
-    """One line as it stands in the file.
-
-    Attributes:
-        number: 1 for the first line that starts in the stretch read.
-        offset: of its first byte, in bytes of the (decompressed) file.
-        data: its bytes, without the newline.
-        terminated: whether a newline follows; without one it is the last line of the file.
-    """
-
-    number: int
-    offset: int
-    data: bytes
-    terminated: bool
-
-    def is_blank(self) -> bool:
-        """Whether there is nothing but white space; such a line is no row."""
-        return not self.data.removeprefix(_BOM_BYTES).strip(_WHITE_SPACE)
 
 
 @dataclass(frozen=True)
@@ -108,6 +88,16 @@ class JsonLines:
         Raises:
             DamagedFileError: the file is no text, is cut off, or has a line that is too long.
         """
+        for block, consumed in self.blocks_with_progress():
+            for line in block:
+                yield line, consumed
+
+    def blocks_with_progress(self, most_bytes: int = _CHUNK) -> Iterator[tuple[LineBlock, int]]:
+        """The lines that were read at a time, about `most_bytes` or the longest line.
+
+        Raises:
+            DamagedFileError: as `lines_with_progress`.
+        """
         with open_stream(self.path, self.storage_options, self.end) as stream:
             offset, number = self.start, 1
             if offset and isinstance(stream, PlainStream):
@@ -115,27 +105,32 @@ class JsonLines:
                 # earlier, or nothing if that byte is a newline. It gets the number 0.
                 offset, number = offset - 1, 0
                 stream.seek(offset)
-            for line in self._split(stream.read, offset, number):
-                if line.number:
-                    yield line, stream.consumed() - self.start
+            for block in self._blocks(stream.read, most_bytes, offset, number):
+                own = block if block.number else block.without_first()
+                if own.data:
+                    yield own, stream.consumed() - self.start
 
-    def _split(self, read: Callable[[int], bytes], offset: int, number: int) -> Iterator[Line]:
+    def _blocks(
+        self, read: Callable[[int], bytes], most_bytes: int, offset: int, number: int
+    ) -> Iterator[LineBlock]:
         pieces: list[bytes] = []
         length = 0
-        while chunk := read(_CHUNK):
+        position, end = offset, self.end
+        while chunk := read(_wanted(most_bytes, position, end)):
+            position += len(chunk)
             if offset == 0 and not pieces:
                 self._refuse_other_formats(chunk)
-            *ended, rest = chunk.split(b"\n")
+            ended = chunk.split(b"\n")
+            rest = ended.pop()
             if ended:
-                ended[0] = b"".join([*pieces, ended[0]])
+                if pieces:
+                    ended[0] = b"".join([*pieces, ended[0]])
                 pieces, length = [], 0
-            for data in ended:
-                if self.end is not None and offset >= self.end:
-                    return
-                yield Line(number, offset, data, True)
-                number += 1
-                offset += len(data) + 1
-            if self.end is not None and offset >= self.end:
+                block = LineBlock(number, offset, ended)
+                number += len(ended)
+                offset += block.size
+                yield block if end is None or offset <= end else block.starting_before(end)
+            if end is not None and offset >= end:
                 return
             if rest:
                 pieces.append(rest)
@@ -147,7 +142,7 @@ class JsonLines:
                     "is one JSON array must be written again as JSON lines."
                 )
         if pieces:
-            yield Line(number, offset, b"".join(pieces), False)
+            yield LineBlock(number, offset, [b"".join(pieces)], False)
 
     def _refuse_other_formats(self, chunk: bytes) -> None:
         for magic, (what, remedy) in _MAGIC.items():
@@ -156,6 +151,26 @@ class JsonLines:
                     f"{self.path} holds {what}, not JSON lines (it starts with the bytes "
                     f"{magic.hex(' ')}); {remedy}"
                 )
+
+
+def _wanted(most_bytes: int, position: int, end: int | None) -> int:
+    """How much to read at `position`: from the end of the stretch on only the rest of a line."""
+    return most_bytes if end is None else min(most_bytes, max(end - position, _REST))
+
+
+def parse_all_quickly(lines: Sequence[bytes]) -> list[Any] | None:
+    """The values on all lines, of whatever kind, with the orjson package.
+
+    None where that is not installed, or where it refuses a line: such lines go to
+    `parse_quickly` one by one.
+    """
+    loads = _orjson_loads()
+    if loads is None:
+        return None
+    try:
+        return [loads(line) for line in lines]
+    except ValueError:
+        return None
 
 
 def parse_quickly(line: Line) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def write_kept(
         "modes": multimodal,
         "sources": [_identity(source, storage_options) for source in sources],
     }
-    with _locked(partial, target) as file:
+    with locked_partial(partial, target) as file:
         done = _safe(journal, plan, os.fstat(file.fileno()).st_size)
         file.truncate(done)
         file.seek(done)
@@ -68,9 +68,24 @@ def write_kept(
                     progress(file.tell(), sum(sizes))
             begin += length
         _note(file, journal, plan)
-        counts = _publish(opened, partial, target, dtype, multimodal)
+        index = GrowingIndex(multimodal)
+        for source in opened:
+            index.extend(
+                source.sequence_lengths, np.diff(source.document_indices), source.sequence_modes
+            )
+        publish_partial(partial, index, target, dtype)
         os.unlink(journal)
-    return counts
+    return index.sequence_count, index.document_count
+
+
+def publish_partial(partial: str, index: GrowingIndex, target: str, dtype: np.dtype[Any]) -> None:
+    """Let a `.bin` file that is safe under another name, and its index, appear; the index last."""
+    with begin_write(get_idx_path(target)) as pending:
+        index.write(pending.file, dtype)
+        pending.prepare()
+        remove(get_idx_path(target))
+        remove(checksum_path(get_bin_path(target)))
+        os.replace(partial, str(local_path(get_bin_path(target))))
 
 
 def _open(
@@ -109,8 +124,12 @@ def _identity(source: str, storage_options: Mapping[str, Any] | None) -> list[An
 
 
 @contextlib.contextmanager
-def _locked(partial: str, target: str) -> Iterator[BinaryIO]:
-    """The partial file, opened for this process alone; the lock ends with the process."""
+def locked_partial(partial: str, target: str) -> Iterator[BinaryIO]:
+    """The partial file of `target`, opened for this process alone; the lock ends with it.
+
+    Raises:
+        IndexedDatasetError: another process has it.
+    """
     while True:
         with open(os.open(partial, os.O_RDWR | os.O_CREAT, 0o666), "rb+") as file:
             _lock(file, target)
@@ -158,25 +177,3 @@ def _note(file: BinaryIO, journal: str, plan: Mapping[str, Any]) -> int:
     with atomic_write(journal) as note:
         note.write(json.dumps({"plan": plan, "bytes": file.tell()}).encode())
     return file.tell()
-
-
-def _publish(
-    opened: list[IndexedDataset],
-    partial: str,
-    target: str,
-    dtype: np.dtype[Any],
-    multimodal: bool,
-) -> tuple[int, int]:
-    """Let both files appear, the index last."""
-    index = GrowingIndex(multimodal)
-    for source in opened:
-        index.extend(
-            source.sequence_lengths, np.diff(source.document_indices), source.sequence_modes
-        )
-    with begin_write(get_idx_path(target)) as pending:
-        index.write(pending.file, dtype)
-        pending.prepare()
-        remove(get_idx_path(target))
-        remove(checksum_path(get_bin_path(target)))
-        os.replace(partial, str(local_path(get_bin_path(target))))
-    return index.sequence_count, index.document_count

@@ -44,6 +44,8 @@ class IndexedDatasetBuilder:
         multimodal: whether each sequence gets a mode.
         checksums: also write `PREFIX.crc`, the checksums of the blocks of `.bin` and of `.idx`, so
             that readers of a URL can find flipped bytes (`ReadOptions.checksums`).
+        durable: whether `finalize` waits until local files are on the disk; without, they outlive
+            this process, but not for certain a crash of the machine.
         storage_options: for URLs, passed to fsspec.
 
     Raises:
@@ -58,6 +60,7 @@ class IndexedDatasetBuilder:
         multimodal: bool = False,
         *,
         checksums: bool = False,
+        durable: bool = True,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.dtype = np.dtype(dtype)
@@ -67,7 +70,8 @@ class IndexedDatasetBuilder:
         self._storage_options = storage_options
         self._index = GrowingIndex(multimodal)
         self._checksums = GrowingChecksums() if checksums else None
-        self._bin: PendingFile | None = begin_write(get_bin_path(self._prefix), storage_options)
+        self._durable = durable
+        self._bin: PendingFile | None = self._begin(get_bin_path(self._prefix))
 
     @property
     def sequence_count(self) -> int:
@@ -187,13 +191,13 @@ class IndexedDatasetBuilder:
         try:
             with contextlib.ExitStack() as files:
                 # What is entered first is published last.
-                index = files.enter_context(begin_write(target, self._storage_options))
+                index = files.enter_context(self._begin(target))
                 checksum = self._write_index(index)
                 index.prepare()
                 beside = checksum_path(get_bin_path(self._prefix))
                 if self._checksums is not None:
                     checksums = self._checksums.finish(checksum)
-                    side = files.enter_context(begin_write(beside, self._storage_options))
+                    side = files.enter_context(self._begin(beside))
                     for part in checksums.stored():
                         side.file.write(part)
                     side.prepare()
@@ -224,6 +228,9 @@ class IndexedDatasetBuilder:
                 self.finalize()
         finally:
             self.abort()
+
+    def _begin(self, path: str) -> PendingFile:
+        return begin_write(path, self._storage_options, durable=self._durable)
 
     def _write_index(self, index: PendingFile) -> int:
         """Write the `.idx` file; its CRC-32."""

@@ -76,6 +76,7 @@ def sample_texts(
 
 
 def _texts(rows: ShardRows) -> Iterator[str]:
-    for row in rows:
-        for of_key in row.texts:
-            yield from of_key
+    for batch in rows.batches(_CHARACTERS):
+        for row in batch.rows():
+            for of_key in row.texts:
+                yield from of_key

@@ -18,6 +18,7 @@ from coredata.preprocess.checks import (
 from coredata.preprocess.encoder import choose_encoder
 from coredata.preprocess.errors import PreprocessError
 from coredata.preprocess.execution import execute
+from coredata.preprocess.growing_output import GrowingOutput
 from coredata.preprocess.plan import default_shard_bytes, inspect_inputs, plan_shards
 from coredata.preprocess.problems import ProblemLog
 from coredata.preprocess.progress import ProgressPrinter, TextStream
@@ -26,10 +27,10 @@ from coredata.preprocess.sentences import SentenceSplitter
 from coredata.preprocess.shard import BATCH_BYTES, Job
 from coredata.preprocess.tally import Tally
 from coredata.preprocess.work import OpenedWork, WorkDirectory
-from coredata.storage import remove
+from coredata.storage import local_path, remove
 from coredata.text import Tokenizer, require_eod
 
-_PARTS_VERSION = 1
+_PARTS_VERSION = 2
 
 
 def preprocess(
@@ -62,10 +63,11 @@ def preprocess(
     nothing but the input, the tokenizer and the first four options below.
 
     The input is cut into shards (a compressed file is one shard, a parquet file is cut between row
-    groups); each becomes part files in `{output_prefix}.parts`, which are merged at the end. A run
-    that was stopped goes on from its finished shards when it is started again with the same input
-    and settings. Memory holds a batch of text per worker and the longest line, whatever the size
-    of the input.
+    groups); each becomes part files in `{output_prefix}.parts`, which are put together: on a local
+    disk while later ones are being made, behind a URL or with checksums at the end. A run that was
+    stopped goes on from its finished shards when it is started again with the same input and
+    settings. Memory holds a batch of text per worker and the longest line, whatever the size of the
+    input.
 
     Args:
         inputs: paths, URLs or patterns: JSON lines (also .gz, .zst) or .parquet. Local ones are
@@ -86,7 +88,7 @@ def preprocess(
             and the beginning of the line; default `{output_prefix}_errors.jsonl`. Not written if
             there are none.
         shard_bytes: size of shards; None for a size that suits input and workers.
-        batch_bytes: text encoded in one call of the tokenizer.
+        batch_bytes: text encoded in one call of the tokenizer; up to twice as much at times.
         executor: does the shards instead of local processes; `workers` then says how many it can
             do at a time.
         encoder: "auto" for the gigatoken package if it is installed and gives the tokenizer's ids
@@ -139,6 +141,8 @@ def preprocess(
         "splitter": None if splitter is None else splitter.identity(),
         "shard_bytes": shard_bytes,
     }
+    level = "document" if splitter is None else "sentence"
+    prefixes = {key: f"{output_prefix}_{key}_{level}" for key in keys}
     work = WorkDirectory(f"{output_prefix}.parts", storage_options)
     cut = default_shard_bytes(files, workers) if shard_bytes is None else shard_bytes
     opened = work.open(identity, plan_shards(files, cut))
@@ -172,23 +176,27 @@ def preprocess(
             stack.enter_context(ProgressPrinter(board.totals, total, progress, log_interval))
         problems = stack.enter_context(ProblemLog(report_path, storage_options))
         tally = Tally(keys, max_errors, work, problems)
+        output: GrowingOutput | None = None
+        if local_path(output_prefix) is not None and not checksums:
+            dtype = best_dtype(tokenizer.vocab_size)
+            output = stack.enter_context(GrowingOutput(work, list(prefixes.values()), dtype))
         results = execute(files, shards, job, reused, board, workers, executor)
         with contextlib.closing(results):
             for shard, result in results:
                 tally.add(shard, result)
+                if output is not None:
+                    output.add()
+        written = any(counts.tokens for counts in tally.keys.values())
+        if written and output is not None:
+            output.finish()
 
-    level = "document" if splitter is None else "sentence"
-    prefixes = {key: f"{output_prefix}_{key}_{level}" for key in keys}
-    if not any(counts.tokens for counts in tally.keys.values()):
+    if not written:
         work.remove(shards, len(keys))
         raise _nothing_written(len(files), tally.rows, keys)
-    for number, prefix in enumerate(prefixes.values()):
-        merge(
-            [work.part_prefix(shard.index, number) for shard in shards],
-            prefix,
-            checksums=checksums,
-            storage_options=storage_options,
-        )
+    if output is None:
+        for number, prefix in enumerate(prefixes.values()):
+            parts = [work.part_prefix(shard.index, number) for shard in shards]
+            merge(parts, prefix, checksums=checksums, storage_options=storage_options)
     work.remove(shards, len(keys))
     return PreprocessReport(
         prefixes=prefixes,

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,14 @@ from coredata.preprocess.documents import TokenizedDocuments, tokenize_documents
 from coredata.preprocess.errors import PreprocessError, ShardStopped
 from coredata.preprocess.plan import InputFile, Shard, size_and_stamp
 from coredata.preprocess.problems import Problem, ProblemLog
-from coredata.preprocess.reading import ShardRows, TextRow
+from coredata.preprocess.reading import RowBatch, ShardRows, TextRow
 from coredata.preprocess.report import KeyCounts
 from coredata.preprocess.sentences import SentenceSplitter
 from coredata.preprocess.work import ShardResult, WorkDirectory
 from coredata.text import Tokenizer
 from coredata.text.fast import GigatokenTokenizer
 
-BATCH_BYTES = 2 << 20
-_BATCH_ROWS = 8192
+BATCH_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -101,6 +100,7 @@ class _ShardRun:
         self._job = job
         self._shard = shard
         self._board = board
+        self._dtype = best_dtype(job.tokenizer.vocab_size)
         self._rows = ShardRows(shard, job.json_keys, job.storage_options)
         self._counts = dict.fromkeys(job.json_keys, KeyCounts())
 
@@ -121,7 +121,6 @@ class _ShardRun:
     def _write(self, problems: ProblemLog) -> bool:
         """Write the part files; False if there are too many problems, and then no files."""
         job = self._job
-        dtype = best_dtype(job.tokenizer.vocab_size)
         with contextlib.ExitStack() as open_files:
             prefixes = [
                 job.work.part_prefix(self._shard.index, number)
@@ -129,11 +128,13 @@ class _ShardRun:
             ]
             builders = [
                 open_files.enter_context(
-                    IndexedDatasetBuilder(prefix, dtype, storage_options=job.storage_options)
+                    IndexedDatasetBuilder(
+                        prefix, self._dtype, durable=False, storage_options=job.storage_options
+                    )
                 )
                 for prefix in prefixes
             ]
-            for batch in self._batches():
+            for batch in self._rows.batches(job.batch_bytes):
                 good = self._sort_out(batch, problems)
                 if problems.count > job.max_errors:
                     return False
@@ -147,25 +148,18 @@ class _ShardRun:
                 builder.finalize()
         return True
 
-    def _batches(self) -> Iterator[list[TextRow]]:
-        batch: list[TextRow] = []
-        size = 0
-        for row in self._rows:
-            batch.append(row)
-            size += row.size
-            if size >= self._job.batch_bytes or len(batch) == _BATCH_ROWS:
-                yield batch
-                batch, size = [], 0
-        yield batch
-
-    def _sort_out(self, batch: list[TextRow], problems: ProblemLog) -> list[TokenizedDocuments]:
+    def _sort_out(self, batch: RowBatch, problems: ProblemLog) -> list[TokenizedDocuments]:
         """Tokenise the good rows of a batch, for each key; note the others."""
-        rows = batch
+        if batch.texts is not None:
+            # Where a text is refused, the rows tell which.
+            with contextlib.suppress(ValueError):
+                return self._tokenize(batch.texts)
+        rows = batch.rows()
         try:
-            tokenized = self._tokenize([row for row in rows if row.problem is None])
+            tokenized = self._tokenize_good(rows)
         except ValueError:
-            rows = [self._judged(row) for row in batch]
-            tokenized = self._tokenize([row for row in rows if row.problem is None])
+            rows = [self._judged(row) for row in rows]
+            tokenized = self._tokenize_good(rows)
         for row in rows:
             if row.problem is not None and problems.count <= self._job.max_errors:
                 problems.add(
@@ -177,21 +171,27 @@ class _ShardRun:
         if row.problem is not None:
             return row
         try:
-            self._tokenize([row])
+            self._tokenize_good([row])
         except ValueError as error:
             return dataclasses.replace(row, problem=f"the tokenizer refuses it: {error}")
         return row
 
-    def _tokenize(self, rows: list[TextRow]) -> list[TokenizedDocuments]:
+    def _tokenize_good(self, rows: list[TextRow]) -> list[TokenizedDocuments]:
+        good = [row.texts for row in rows if row.problem is None]
+        keys = range(len(self._job.json_keys))
+        return self._tokenize([[texts[number] for texts in good] for number in keys])
+
+    def _tokenize(self, texts: Sequence[list[list[str]]]) -> list[TokenizedDocuments]:
         job = self._job
         return [
             tokenize_documents(
                 job.tokenizer,
-                [self._sentences(row.texts[number]) for row in rows],
+                [self._sentences(document) for document in of_key],
                 end_token=job.end_token,
                 drop_empty=job.drop_empty,
+                dtype=self._dtype,
             )
-            for number in range(len(job.json_keys))
+            for of_key in texts
         ]
 
     def _sentences(self, texts: list[str]) -> list[str]:

@@ -3,12 +3,17 @@
 Each finished shard leaves its part files and, written last, a small JSON file of its counts. A
 later run of the same work (same input, same settings) takes them over; any difference and they
 are thrown away. When the output is complete the directory goes.
+
+Nobody waits for part files to be on the disk, where most of them never need to go. They outlive a
+run that is killed; what a crash of the machine may have spoilt does not have the checksum that the
+JSON file tells, and is made again.
 """
 
 import contextlib
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,6 +26,8 @@ from coredata.preprocess.report import KeyCounts, RowCounts
 from coredata.storage import atomic_write, exists, join, local_path, read_bytes, remove, size
 
 _PLAN = "plan.json"
+_JOINED = "joined.json"
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,19 @@ class ShardResult:
             text_bytes=self.rows.text_bytes,
             tokens=sum(counts.tokens for counts in self.keys.values()),
         )
+
+
+@dataclass(frozen=True)
+class Joined:
+    """How far part files have been put together.
+
+    Attributes:
+        shards: how many, from the first on.
+        sizes: for each key, bytes of their tokens.
+    """
+
+    shards: int
+    sizes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -84,6 +104,21 @@ class WorkDirectory:
         """File that says that a shard is finished."""
         return join(self.path, f"{shard:06d}.json")
 
+    def joined_path(self, key_number: int) -> str:
+        """File in which the tokens of a key are put together; local."""
+        return join(self.path, f"joined_{key_number}.bin")
+
+    def joined(self, keys: int) -> Joined | None:
+        """How far a run before is known to have put part files together."""
+        saved = self._read_json(join(self.path, _JOINED))
+        if saved is None or len(saved["sizes"]) != keys:
+            return None
+        return Joined(saved["shards"], tuple(saved["sizes"]))
+
+    def note_joined(self, joined: Joined) -> None:
+        """Remember how far they are; so much is on the disk."""
+        self._write_json(join(self.path, _JOINED), asdict(joined))
+
     def open(self, identity: Mapping[str, Any], fresh: Sequence[Shard]) -> OpenedWork:
         """Take up the work of an earlier run with the same identity, or begin anew.
 
@@ -115,7 +150,7 @@ class WorkDirectory:
     def finished(self, shard: int, keys: Sequence[str]) -> ShardResult | None:
         """The result of a shard that an earlier run finished and whose files are all there."""
         saved = self._read_json(self.result_path(shard))
-        if saved is None or saved["sizes"] != self._part_sizes(shard, len(keys)):
+        if saved is None or saved["parts"] != self._parts(shard, len(keys)):
             return None
         if saved["rows"]["bad_lines"] and not exists(
             self.problems_path(shard), self.storage_options
@@ -129,9 +164,9 @@ class WorkDirectory:
         saved = {
             "rows": asdict(result.rows),
             "keys": {key: asdict(counts) for key, counts in result.keys.items()},
-            "sizes": self._part_sizes(result.shard, len(result.keys)),
+            "parts": self._parts(result.shard, len(result.keys)),
         }
-        self._write_json(self.result_path(result.shard), saved)
+        self._write_json(self.result_path(result.shard), saved, durable=False)
 
     def problems(self, shard: int) -> list[Problem]:
         """The bad lines that a shard noted."""
@@ -153,16 +188,28 @@ class WorkDirectory:
             remove(self.result_path(shard.index), self.storage_options)
         remove(join(self.path, _PLAN), self.storage_options)
 
-    def _part_sizes(self, shard: int, keys: int) -> list[int] | None:
+    def _parts(self, shard: int, keys: int) -> list[list[int]] | None:
+        """Of each part file its size, and its CRC-32 if it is local; None if one is missing."""
         paths = [
             of(self.part_prefix(shard, key_number))
             for key_number in range(keys)
             for of in (get_bin_path, get_idx_path)
         ]
         try:
-            return [size(path, self.storage_options) for path in paths]
+            return [self._size_and_checksum(path) for path in paths]
         except FileNotFoundError:
             return None
+
+    def _size_and_checksum(self, path: str) -> list[int]:
+        local = local_path(path)
+        if local is None:  # an object is complete once it is there
+            return [size(path, self.storage_options)]
+        length = checksum = 0
+        with open(local, "rb", buffering=0) as file:
+            while piece := file.read(_PIECE):
+                length += len(piece)
+                checksum = zlib.crc32(piece, checksum)
+        return [length, checksum]
 
     @contextlib.contextmanager
     def _saying_where(self) -> Iterator[None]:
@@ -179,10 +226,14 @@ class WorkDirectory:
             ) from error
 
     def _read_json(self, path: str) -> Any:
+        """What was written; None if it is not there, or was spoilt by a crash of the machine."""
         if not exists(path, self.storage_options):
             return None
-        return json.loads(read_bytes(path, self.storage_options))
+        try:
+            return json.loads(read_bytes(path, self.storage_options))
+        except ValueError:
+            return None
 
-    def _write_json(self, path: str, value: Any) -> None:
-        with atomic_write(path, self.storage_options) as file:
+    def _write_json(self, path: str, value: Any, durable: bool = True) -> None:
+        with atomic_write(path, self.storage_options, durable=durable) as file:
             file.write(json.dumps(value, indent=1).encode())

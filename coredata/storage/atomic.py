@@ -68,32 +68,41 @@ class PendingFile(ABC):
             self.abort()
 
 
-def begin_write(path: str, storage_options: Mapping[str, Any] | None = None) -> PendingFile:
+def begin_write(
+    path: str, storage_options: Mapping[str, Any] | None = None, *, durable: bool = True
+) -> PendingFile:
     """Start a file that will appear at `path` once it is complete.
 
     A local file is written beside its final name, then renamed. An S3 object is uploaded in parts
     while it is written, in bounded memory; the upload is completed last. Other URLs are staged in
     the local temporary directory (`TMPDIR`), then uploaded in one go.
 
+    Without `durable`, a local file is not waited for to be on the disk: it outlives this process,
+    and after a crash of the machine it may be there and not hold what was written.
+
     Raises:
         FileNotFoundError: the local directory does not exist.
     """
     local = local_path(path)
     if local is not None:
-        return _LocalFile(path, local)
+        return _LocalFile(path, local, durable)
     if path.startswith(_S3):
         return _StreamedUpload(path, storage_options)
     return _StagedUpload(path, storage_options)
 
 
 @contextlib.contextmanager
-def atomic_write(path: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
+def atomic_write(
+    path: str, storage_options: Mapping[str, Any] | None = None, *, durable: bool = True
+) -> Iterator[BinaryIO]:
     """A binary file that appears at `path` on a clean exit, and never otherwise.
+
+    See `begin_write`.
 
     Raises:
         FileNotFoundError: the local directory does not exist.
     """
-    with begin_write(path, storage_options) as pending:
+    with begin_write(path, storage_options, durable=durable) as pending:
         yield pending.file
 
 
@@ -113,9 +122,10 @@ def remove(path: str, storage_options: Mapping[str, Any] | None = None) -> None:
 class _LocalFile(PendingFile):
     """Written to a hidden name in the same directory, so that the rename is atomic."""
 
-    def __init__(self, path: str, local: str) -> None:
+    def __init__(self, path: str, local: str, durable: bool) -> None:
         self.path = path
         self._final = local
+        self._durable = durable
         directory, name = os.path.split(os.path.abspath(local))
         if not os.path.isdir(directory):
             raise FileNotFoundError(
@@ -133,12 +143,15 @@ class _LocalFile(PendingFile):
         if self.file.closed:
             return
         self.file.flush()
-        os.fsync(self.file.fileno())
+        if self._durable:
+            os.fsync(self.file.fileno())
         self.file.close()
 
     def publish(self) -> None:
         os.replace(self._temporary, self._final)
         self._published = True
+        if not self._durable:
+            return
         # Some file systems cannot synchronise a directory; the rename is atomic all the same.
         with contextlib.suppress(OSError):
             descriptor = os.open(self._directory, os.O_RDONLY)

@@ -1,7 +1,7 @@
 """The `gigatoken` package, which encodes many times faster, where it gives the same ids.
 
 It is used only behind a check: before the first text, on a sample (`accelerated`), and all the
-time, on a piece of every batch (`GigatokenTokenizer`).
+time, on pieces of what it encodes (`GigatokenTokenizer`).
 """
 
 import contextlib
@@ -21,7 +21,11 @@ from coredata.text.surrogates import lone_surrogate_error
 _CACHE_TEXT = 512 << 20
 """Characters after which the package's tokenizer is made anew: its caches grow without bound."""
 _PIECE = 256
-"""Characters of every batch that are encoded by both."""
+"""Characters of a batch that are encoded by both."""
+_BATCHES_CHECKED = 16
+"""The first batches, of each of which a piece is checked."""
+_CHARACTERS_A_CHECK = 4 << 20
+"""Of later ones, so much text that a piece of it is checked."""
 
 
 class EncoderMismatchError(RuntimeError):
@@ -106,9 +110,10 @@ class GigatokenTokenizer:
 
     Several threads may encode at once; each does its work in the calling thread and lets others
     run. The package's tokenizer lets one thread in at a time, so it takes `copies` of it for them
-    not to wait for each other. A piece of every batch is encoded by both packages, and must come
-    out the same. Each copy keeps what it has seen for the sake of speed; it is made anew from time
-    to time, so that memory does not grow with the amount of text.
+    not to wait for each other. A piece of each of the first batches, and then of every 4 million
+    characters, is encoded by both packages, and must come out the same. Each copy keeps what it has
+    seen for the sake of speed; it is made anew from time to time, so that memory does not grow with
+    the amount of text.
 
     Args:
         tokenizer: gives the ids that are to come out; see `accelerated`.
@@ -126,7 +131,7 @@ class GigatokenTokenizer:
         self._tokenizer = tokenizer
         self._cache_text = cache_text
         self._lock = threading.Lock()
-        self._batches = 0
+        self._batches = self._unchecked = 0
         self._most = copies
         self._copies = [_Copy(self._make()) for _ in range(copies)]
 
@@ -139,7 +144,7 @@ class GigatokenTokenizer:
     def __setstate__(self, state: tuple[NativeTokenizer, int]) -> None:
         self._tokenizer, self._cache_text = state
         self._lock = threading.Lock()
-        self._batches = 0
+        self._batches = self._unchecked = 0
         self._most = 1
         self._copies = [_Copy(None)]
 
@@ -211,7 +216,7 @@ class GigatokenTokenizer:
             EncoderMismatchError: the two packages give different ids.
         """
         encoded = self.encode_unchecked(texts)
-        if texts:
+        if texts and self._is_checked(texts):
             self._check_piece(texts[self._batches % len(texts)])
         return encoded
 
@@ -268,6 +273,14 @@ class GigatokenTokenizer:
         from gigatoken import Tokenizer as Gigatoken
 
         return Gigatoken.from_json(self._tokenizer.serialized())
+
+    def _is_checked(self, texts: Sequence[str]) -> bool:
+        with self._lock:
+            self._unchecked += sum(map(len, texts))
+            due = self._batches <= _BATCHES_CHECKED or self._unchecked >= _CHARACTERS_A_CHECK
+            if due:
+                self._unchecked = 0
+            return due
 
     def _check_piece(self, text: str) -> None:
         start = self._batches * _PIECE % max(len(text), 1)

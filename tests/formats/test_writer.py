@@ -276,3 +276,13 @@ def test_a_finished_builder_takes_nothing_more(builder):
 def test_a_missing_directory_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"directory .*nowhere does not exist; create it"):
         IndexedDatasetBuilder(tmp_path / "nowhere" / "x")
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_only_durable_pairs_are_waited_for(tmp_path, monkeypatch, durable):
+    waited = []
+    monkeypatch.setattr("os.fsync", waited.append)
+    with IndexedDatasetBuilder(tmp_path / "x", checksums=True, durable=durable) as builder:
+        builder.add_document([1, 2], [2])
+    assert IndexedDataset(tmp_path / "x")[0].tolist() == [1, 2]
+    assert len(waited) == (6 if durable else 0)  # three files and their directory

@@ -53,7 +53,7 @@ def test_a_run_that_was_stopped_may_go_on_with_checksums(corpus, inputs, monkeyp
     def refused(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("coredata.preprocess.run.merge", refused)
+    monkeypatch.setattr("coredata.preprocess.run.GrowingOutput.finish", refused)
     with pytest.raises(KeyboardInterrupt):
         corpus.run(inputs, shard_bytes=1000)
     monkeypatch.undo()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from coredata.formats import IndexedDataset
 from coredata.preprocess import PreprocessError, preprocess
 from coredata.preprocess.documents import assemble
+from coredata.preprocess.end_tokens import insert_after
 from coredata.text import ByteTokenizer, NullTokenizer, demo_tokenizer
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -85,6 +86,22 @@ def test_assemble_equals_a_loop(documents, end_token, drop_empty):
     assert found.document_sizes.tolist() == expected_sizes
     assert found.empty_documents == empty
     assert found.tokens.dtype == np.int32
+
+
+@given(
+    tokens=st.lists(st.sampled_from([-1, 0, 7, 65535, 65536, 2**31 - 1]), max_size=9),
+    places=st.lists(st.integers(0, 9), max_size=5),
+    token=st.sampled_from([50256, 65536]),
+    dtype=st.sampled_from(["uint16", "int32", "int64"]),
+)
+def test_insertion_equals_numpys(tokens, places, token, dtype):
+    ends = np.sort(np.minimum(places, len(tokens))).astype(np.int64)
+    values = np.array(tokens, np.int32)
+    found = insert_after(values, ends, token, np.dtype(dtype))
+    expected = np.insert(values, ends, np.int32(token))
+    np.testing.assert_array_equal(found, expected)
+    fits = dtype == "uint16" and expected.min(initial=0) >= 0 and expected.max(initial=0) < 1 << 16
+    assert found.dtype == (np.uint16 if fits else np.int32)
 
 
 def test_first_row_empty_with_end_tokens(corpus):

@@ -110,6 +110,7 @@ def test_other_ids_later_on_end_the_run_and_leave_nothing(corpus, monkeypatch):
     honest = GigatokenTokenizer.encode_unchecked
     monkeypatch.setattr(GigatokenTokenizer, "encode_unchecked", spoiled)
     monkeypatch.setattr("coredata.preprocess.encoder.sample_texts", lambda *_: [])
+    monkeypatch.setattr("coredata.text.fast._BATCHES_CHECKED", 1000)
     path = corpus.write_rows("in.jsonl", [{"text": "hay"}] * 50 + [{"text": "needle " * 9}])
     with pytest.raises(EncoderMismatchError, match="encoder='tokenizers' in preprocess"):
         run(corpus, path, batch_bytes=1, max_errors=5)

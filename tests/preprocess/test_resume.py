@@ -52,6 +52,11 @@ def go_on(corpus, path=None, tokenizer=None, **options):
     return preprocess(path or corpus.path, corpus.prefix, tokenizer or corpus.tokenizer, **options)
 
 
+def undisturbed(corpus) -> dict[str, bytes]:
+    corpus.run(corpus.write_rows("in.jsonl", ROWS), append_eod=False)
+    return corpus.output_bytes()
+
+
 def seen(corpus) -> list[str]:
     return (corpus.directory / "seen").read_text().splitlines()
 
@@ -124,12 +129,12 @@ def test_another_file_beside_it_begins_anew(stopped):
     assert stopped.texts()[0] == ["z"]
 
 
-def test_a_run_that_stopped_while_it_merged(stopped, monkeypatch):
+def test_a_run_that_stopped_at_the_very_end(stopped, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("coredata.preprocess.run.merge", full)
+        patch.setattr("coredata.preprocess.growing_output.publish_partial", full)
         with pytest.raises(OSError, match="No space left on device"):
             go_on(stopped)
     assert stopped.output_bytes() == {}
@@ -163,6 +168,21 @@ def test_a_part_file_of_another_size_is_done_again(stopped):
     path = Path(f"{stopped.prefix}.parts", "000001_0.bin")
     path.write_bytes(path.read_bytes()[:-1])
     assert go_on(stopped).shards_reused == 3
+
+
+@pytest.mark.parametrize("name", ["000001_0.bin", "000001_0.idx"])
+def test_a_part_file_that_a_crash_of_the_machine_spoilt_is_done_again(stopped, new_corpus, name):
+    path = Path(f"{stopped.prefix}.parts", name)
+    path.write_bytes(bytes(path.stat().st_size))
+    assert go_on(stopped).shards_reused == 3
+    assert stopped.output_bytes() == undisturbed(new_corpus())
+
+
+@pytest.mark.parametrize("left", [b"", b"\0\0\0", b'{"rows"'])
+def test_a_mark_that_a_crash_of_the_machine_spoilt_is_none(stopped, left):
+    Path(f"{stopped.prefix}.parts", "000001.json").write_bytes(left)
+    assert go_on(stopped).shards_reused == 3
+    assert len(stopped.texts()) == 100
 
 
 def test_bad_lines_of_finished_shards_are_remembered(corpus):

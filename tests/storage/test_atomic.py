@@ -147,3 +147,13 @@ def test_an_upload_that_does_not_come_through_names_the_file(monkeypatch, tmp_pa
     ):
         file.write(b"x")
     assert left_over(tmp_path) == []
+
+
+@pytest.mark.parametrize(("durable", "waits"), [(True, 2), (False, 0)])
+def test_only_durable_files_are_waited_for(tmp_path, monkeypatch, durable, waits):
+    waited = []
+    monkeypatch.setattr("os.fsync", waited.append)
+    with atomic_write(str(tmp_path / "x"), durable=durable) as file:
+        file.write(b"one")
+    assert read_bytes(str(tmp_path / "x")) == b"one"
+    assert len(waited) == waits

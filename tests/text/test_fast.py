@@ -142,7 +142,26 @@ def test_the_sample_is_compared(monkeypatch, demo):
     assert found.reason.startswith("gigatoken gives other ids for")
 
 
-def test_a_piece_of_every_batch_is_compared(monkeypatch, demo):
+def test_pieces_of_early_batches_and_of_every_so_much_text_are_compared(monkeypatch, demo):
+    checked, honest = [], GigatokenTokenizer._check_piece
+    monkeypatch.setattr(
+        GigatokenTokenizer,
+        "_check_piece",
+        lambda self, text: checked.append(self._batches) or honest(self, text),
+    )
+    monkeypatch.setattr("coredata.text.fast._BATCHES_CHECKED", 4)
+    monkeypatch.setattr("coredata.text.fast._CHARACTERS_A_CHECK", 30)
+    fast = GigatokenTokenizer(demo)
+    numbers = []
+    for _ in range(10):
+        numbers.append(fast._batches + 1)
+        fast.encode_batch(["0123456789"])
+    # Encoding a piece is a batch by itself.
+    first, then = numbers[:2], [numbers[4], numbers[7]]
+    assert checked == [*first, *then]
+
+
+def test_a_piece_of_a_batch_is_compared(monkeypatch, demo):
     def spoiled(self, texts):
         tokens, lengths = honest(self, texts)
         return (tokens + 1 if "needle" in texts[0] else tokens), lengths
