@@ -13,7 +13,7 @@ import numpy as np
 from coredata.formats import IndexedDataset, IndexedDatasetError, get_bin_path
 from coredata.formats.growing_index import GrowingIndex
 from coredata.formats.merge_kept import locked_partial, publish_partial
-from coredata.formats.verify import verify_indexed, verify_structure
+from coredata.formats.verify import verify_indexed
 from coredata.preprocess.work import Joined, WorkDirectory
 
 _COPIED = 1 << 20
@@ -81,7 +81,6 @@ class GrowingOutput:
         for number, (file, index) in enumerate(zip(self._files, self._indices, strict=True)):
             prefix = self._work.part_prefix(shard, number)
             part = IndexedDataset(prefix)
-            verify_structure(part)
             index.extend(part.sequence_lengths, np.diff(part.document_indices), None)
             if shard >= self._noted.shards:
                 with open(get_bin_path(prefix), "rb", buffering=0) as tokens:

@@ -149,6 +149,15 @@ def test_damaged_file_is_an_error_whatever_the_budget(corpus):
         corpus.run(path, max_errors=1000)
 
 
+def test_a_row_that_the_tokenizer_refuses_among_many(corpus):
+    rows = [{"text": "1 2"}] * 20 + [{"text": "3 x"}] + [{"text": "4"}] * 20
+    path = corpus.write_rows("in.jsonl", rows)
+    report = preprocess(path, corpus.prefix, NullTokenizer(10), max_errors=1)
+    assert report.keys["text"].documents == 40
+    with open(report.error_report) as file:
+        assert [json.loads(line)["line"] for line in file] == [21]
+
+
 def test_no_tokens(corpus):
     path = corpus.write("in.jsonl", b'{"text": ""}\n\n{"text": []}\noops\n')
     told = (

@@ -128,7 +128,7 @@ def test_what_is_behind_the_note_is_written_again(work, monkeypatch):
         path = Path(work.joined_path(key))
         assert path.stat().st_size == noted["sizes"][key]
         with path.open("ab") as file:
-            file.write(b"more than is known to be safe")
+            file.write(b"more than is known to be safe" * 99)
     run(work)
     assert written(work) == merged(work)
 
