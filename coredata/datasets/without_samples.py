@@ -10,6 +10,11 @@ from coredata.datasets.protocol import PADDING, Batch, Dataset, LooksAhead, Samp
 from coredata.datasets.sample_numbers import SampleNumbers, sample_number, sample_numbers
 from coredata.sampling import SkipList
 
+SKIPPED = "skipped_samples"
+"""The entry of a fingerprint that holds the skip list; wrappers hand it on."""
+
+_SHOWN = 200
+
 
 @final
 class WithoutSamples:
@@ -27,12 +32,13 @@ class WithoutSamples:
     first epoch on.
 
     Args:
-        dataset: what to read.
+        dataset: what to read, whole: there is one list over a dataset.
         skip: which of its samples to pass over: their numbers, or a `SkipList`.
 
     Raises:
         IndexError: a number that is not one of the dataset's samples.
-        ValueError: a negative number.
+        ValueError: a negative number; or a dataset that is without some samples already, at
+            whatever depth.
     """
 
     def __init__(
@@ -40,6 +46,7 @@ class WithoutSamples:
     ) -> None:
         self.dataset = dataset
         self.skip = skip if isinstance(skip, SkipList) else SkipList.of(skip)
+        _check_whole(dataset, self.skip)
         if self.skip.end > len(dataset):
             size = len(dataset)
             numbered = f"{size} samples, numbered 0 to {size - 1}" if size else "no samples"
@@ -94,7 +101,7 @@ class WithoutSamples:
 
     def fingerprint(self) -> Mapping[str, Any]:
         """That of the dataset, and `skipped_samples`, unless none is skipped."""
-        skipped = {"skipped_samples": str(self.skip)} if self.skip.ranges else {}
+        skipped = {SKIPPED: str(self.skip)} if self.skip.ranges else {}
         return {**self.dataset.fingerprint(), **skipped}
 
     def _numbers(self, numbers: SampleNumbers) -> Int64[np.ndarray, " batch"]:
@@ -102,3 +109,22 @@ class WithoutSamples:
         if numbers.padding is not None:
             samples = np.where(numbers.padding, PADDING, samples)
         return samples
+
+
+def _check_whole(dataset: Dataset, skip: SkipList) -> None:
+    """Refuse a dataset, or whatever is around one, that is without some samples already."""
+    fingerprint = dataset.fingerprint()
+    if SKIPPED not in fingerprint and not isinstance(dataset, WithoutSamples):
+        return
+    already = str(fingerprint.get(SKIPPED, ""))
+    both = SkipList.parse(f"{already},{skip}")
+    raise ValueError(
+        f"skip: the dataset is without samples already ({_shown(already)}), and a second list "
+        f"({_shown(str(skip))}) would count what is left of them. Give one list of numbers of the "
+        f"whole dataset, such as both together, SkipList.parse({_shown(str(both))!r}), over the "
+        "dataset beneath, or all of them in --skip-samples if it gave the first list"
+    )
+
+
+def _shown(skipped: str) -> str:
+    return (skipped[:_SHOWN] + ", …" if len(skipped) > _SHOWN else skipped) or "none"

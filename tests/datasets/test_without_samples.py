@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from coredata_torch import LoaderConfig, build_pretraining_data_loader
+from coredata_torch import LoaderConfig, PaddedToLongest, build_pretraining_data_loader
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -137,7 +137,10 @@ def test_storage_is_told_of_the_samples_that_will_be_read():
         def __getitem__(self, index):
             raise NotImplementedError
 
-        __getitems__ = get_batch = fingerprint = __getitem__
+        def fingerprint(self):
+            return {}
+
+        __getitems__ = get_batch = __getitem__
 
     told = Told()
     WithoutSamples(told, [1, 4]).prefetch(np.array([0, 1, 2, 3, -1]))
@@ -169,6 +172,24 @@ def test_numbers_that_there_are_not():
         WithoutSamples(dataset(), [40])
     with pytest.raises(ValueError, match="samples: -1 is negative"):
         WithoutSamples(dataset(), [-1])
+
+
+@pytest.mark.parametrize("around", [lambda data: data, PaddedToLongest])
+def test_a_second_list_is_refused(around):
+    """Its numbers would be others, and a state would not tell the first list."""
+    once = around(WithoutSamples(dataset(), [0, 1, 7]))
+    with pytest.raises(ValueError, match=r"is without samples already \(0-1,7\)") as raised:
+        WithoutSamples(once, [2, 3])
+    text = str(raised.value)
+    assert "a second list (2-3) would count what is left" in text
+    assert "SkipList.parse('0-3,7'), over the dataset beneath" in text
+    assert "--skip-samples" in text
+    with pytest.raises(ValueError, match=r"a second list \(none\)"):
+        WithoutSamples(once, [])
+    with pytest.raises(ValueError, match=r"already \(0,2,4,.{190,200}, …\), and a second list"):
+        WithoutSamples(WithoutSamples(dataset(400), range(0, 400, 2)), [1])
+    with pytest.raises(ValueError, match=r"already \(none\), and a second list \(1\)"):
+        WithoutSamples(WithoutSamples(dataset(), []), [1])
 
 
 @settings(max_examples=40)

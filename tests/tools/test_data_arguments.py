@@ -64,6 +64,8 @@ def test_samples_to_skip_are_passed_over_in_training_alone(write_pair, parse):
     np.testing.assert_array_equal(kept[0]["tokens"], train[1]["tokens"])
     np.testing.assert_array_equal(kept[1]["tokens"], train[5]["tokens"])
     assert kept.fingerprint()["skipped_samples"] == "0,2-4"
+    with pytest.raises(ValueError, match=r"parse\('0,2-5'\).* or all of them in --skip-samples"):
+        datasets.WithoutSamples(kept, [5])
     with pytest.raises(IndexError, match="sample 999999 is to be skipped"):
         datasets_from_args(parse(*data, "--skip-samples", "999999"))
     with pytest.raises(ValueError, match="--skip-samples: skip list, line 1: 'x'"):
