@@ -6,6 +6,7 @@ inputs they are and how many are known to be on the disk.
 """
 
 import contextlib
+import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -13,16 +14,26 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from coredata.formats.checksums import CountedFile
 from coredata.formats.errors import IndexedDatasetError
 from coredata.formats.growing_index import GrowingIndex
 from coredata.formats.indexed import IndexedDataset
 from coredata.formats.paths import get_bin_path, get_idx_path
 from coredata.formats.stream import check_dtype, token_chunks
 from coredata.formats.verify import verify_structure
-from coredata.storage import atomic_write, begin_write, checksum_path, local_path, remove, size
+from coredata.storage import (
+    GrowingChecksums,
+    atomic_write,
+    begin_write,
+    checksum_path,
+    local_path,
+    remove,
+    size,
+)
 
 SAFE_EVERY = 1 << 28
 """Bytes between two points from which a merge can go on."""
+_PIECE = 1 << 20
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are done, of how many."""
@@ -37,8 +48,11 @@ def write_kept(
     storage_options: Mapping[str, Any] | None,
     progress: Progress | None = None,
     safe_every: int = SAFE_EVERY,
+    checksums: bool = False,
 ) -> tuple[int, int]:
     """Write `target`, a local prefix, from all sources; how many sequences and documents it has.
+
+    With `checksums`, its `.crc` file too.
 
     Raises:
         DTypeError: a source's dtype does not fit.
@@ -73,19 +87,42 @@ def write_kept(
             index.extend(
                 source.sequence_lengths, np.diff(source.document_indices), source.sequence_modes
             )
-        publish_partial(partial, index, target, dtype)
+        publish_partial(partial, index, target, dtype, checksums)
         os.unlink(journal)
     return index.sequence_count, index.document_count
 
 
-def publish_partial(partial: str, index: GrowingIndex, target: str, dtype: np.dtype[Any]) -> None:
-    """Let a `.bin` file that is safe under another name, and its index, appear; the index last."""
-    with begin_write(get_idx_path(target)) as pending:
-        index.write(pending.file, dtype)
+def publish_partial(
+    partial: str, index: GrowingIndex, target: str, dtype: np.dtype[Any], checksums: bool = False
+) -> None:
+    """Let a `.bin` file that is safe under another name, and its index, appear; the index last.
+
+    With `checksums`, a `.crc` file too, for which the tokens are read once more.
+    """
+    beside = checksum_path(get_bin_path(target))
+    with contextlib.ExitStack() as files:
+        # What is entered first is published last.
+        pending = files.enter_context(begin_write(get_idx_path(target)))
+        counted = CountedFile(pending.file)
+        with io.BufferedWriter(counted) as file:
+            index.write(file, dtype)
         pending.prepare()
+        if checksums:
+            side = files.enter_context(begin_write(beside))
+            for part in _checksums(partial).finish(counted.checksum).stored():
+                side.file.write(part)
+            side.prepare()
         remove(get_idx_path(target))
-        remove(checksum_path(get_bin_path(target)))
+        remove(beside)
         os.replace(partial, str(local_path(get_bin_path(target))))
+
+
+def _checksums(path: str) -> GrowingChecksums:
+    growing = GrowingChecksums()
+    with open(path, "rb", buffering=0) as file:
+        while piece := file.read(_PIECE):
+            growing.update(piece)
+    return growing
 
 
 def _open(

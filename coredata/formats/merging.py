@@ -33,8 +33,8 @@ def merge(
     them all is used. With `checksums` the output gets a `.crc` file. Of files behind URLs, the
     indices are kept in a temporary directory on this machine meanwhile.
 
-    Onto a local disk without `checksums`, a merge that was killed leaves what it wrote under a
-    hidden name, and the same merge goes on from there. `progress` is told bytes done, of how many.
+    Onto a local disk, a merge that was killed leaves what it wrote under a hidden name, and the
+    same merge goes on from there. `progress` is told bytes done, of how many.
 
     Raises:
         ValueError: no inputs, or an input that is also the output.
@@ -70,8 +70,17 @@ def _write(
     """Write the output; how many sequences and documents it has."""
     multimodal = _common_modes(sources, storage_options)
     dtype = _common_dtype(sources, multimodal, widen, storage_options)
-    if local_path(target) is not None and not checksums:
-        return write_kept(sources, target, dtype, multimodal, widen, storage_options, progress)
+    if local_path(target) is not None:
+        return write_kept(
+            sources,
+            target,
+            dtype,
+            multimodal,
+            widen,
+            storage_options,
+            progress,
+            checksums=checksums,
+        )
     with IndexedDatasetBuilder(
         target, dtype, multimodal, checksums=checksums, storage_options=storage_options
     ) as builder:

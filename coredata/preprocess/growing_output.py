@@ -12,7 +12,7 @@ import numpy as np
 
 from coredata.formats import IndexedDataset, IndexedDatasetError, get_bin_path
 from coredata.formats.growing_index import GrowingIndex
-from coredata.formats.merge_kept import locked_partial, publish_partial
+from coredata.formats.merge_kept import publish_partial
 from coredata.formats.verify import verify_indexed
 from coredata.preprocess.work import Joined, WorkDirectory
 
@@ -26,19 +26,24 @@ class GrowingOutput:
     """For each key the tokens of all part files, end to end, in a file of the work directory.
 
     Which bytes these are follows from the work alone, so a run that goes on has only to know how
-    many of them are on the disk. As a context manager it holds the files, for this process alone.
+    many of them are on the disk. As a context manager it holds the files.
 
     Args:
         work: where part files are, and these files.
         targets: prefix of the output of each key.
         dtype: of the tokens.
-
-    Raises:
-        IndexedDatasetError: another process writes the same output.
+        checksums: also write their `.crc` files.
     """
 
-    def __init__(self, work: WorkDirectory, targets: Sequence[str], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self,
+        work: WorkDirectory,
+        targets: Sequence[str],
+        dtype: np.dtype[Any],
+        checksums: bool = False,
+    ) -> None:
         self._work = work
+        self._checksums = checksums
         self._targets = list(targets)
         self._dtype = dtype
         self._indices = [GrowingIndex(multimodal=False) for _ in targets]
@@ -50,9 +55,10 @@ class GrowingOutput:
 
     def __enter__(self) -> "GrowingOutput":
         with contextlib.ExitStack() as opened:
-            for number, target in enumerate(self._targets):
-                partial = locked_partial(self._work.joined_path(number), target)
-                self._files.append(opened.enter_context(partial))
+            for number in range(len(self._targets)):
+                path = self._work.joined_path(number)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+                self._files.append(opened.enter_context(open(descriptor, "rb+")))
             there = [os.fstat(file.fileno()).st_size for file in self._files]
             noted = self._work.joined(len(self._targets))
             if noted is not None and all(a <= b for a, b in zip(noted.sizes, there, strict=True)):
@@ -96,7 +102,8 @@ class GrowingOutput:
         """
         self._make_safe()
         for number, (index, target) in enumerate(zip(self._indices, self._targets, strict=True)):
-            publish_partial(self._work.joined_path(number), index, target, self._dtype)
+            joined = self._work.joined_path(number)
+            publish_partial(joined, index, target, self._dtype, self._checksums)
             found = verify_indexed(target)
             if (found.sequences, found.documents) != (index.sequence_count, index.document_count):
                 raise IndexedDatasetError(

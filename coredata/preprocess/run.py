@@ -64,10 +64,10 @@ def preprocess(
 
     The input is cut into shards (a compressed file is one shard, a parquet file is cut between row
     groups); each becomes part files in `{output_prefix}.parts`, which are put together: on a local
-    disk while later ones are being made, behind a URL or with checksums at the end. A run that was
-    stopped goes on from its finished shards when it is started again with the same input and
-    settings. Memory holds a batch of text per worker and the longest line, whatever the size of the
-    input.
+    disk while later ones are being made, behind a URL at the end. A run that was stopped goes on
+    from its finished shards when it is started again with the same input and settings; files of the
+    same size and time of last change count as the same. One run at a time writes to a local output.
+    Memory holds a batch of text per worker and the longest line, whatever the size of the input.
 
     Args:
         inputs: paths, URLs or patterns: JSON lines (also .gz, .zst) or .parquet. Local ones are
@@ -145,59 +145,62 @@ def preprocess(
     prefixes = {key: f"{output_prefix}_{key}_{level}" for key in keys}
     work = WorkDirectory(f"{output_prefix}.parts", storage_options)
     cut = default_shard_bytes(files, workers) if shard_bytes is None else shard_bytes
-    opened = work.open(identity, plan_shards(files, cut))
-    shards = opened.shards
-    earlier = [work.finished(shard.index, keys) for shard in shards] if opened.continues else []
-    reused = {result.shard: result for result in earlier if result is not None}
-    if progress is not None:
-        _tell_beginning(progress, opened, len(reused))
-    remove(report_path, storage_options)
-
-    with contextlib.ExitStack() as stack:
-        board = Board.create(len(shards))
-        stack.callback(board.remove)
-        for index, result in reused.items():
-            board.note(index, result.progress(shards[index].input_bytes))
-        job = Job(
-            tokenizer=chosen.tokenizer,
-            json_keys=keys,
-            end_token=end_token,
-            drop_empty=drop_empty,
-            splitter=splitter,
-            max_errors=max_errors,
-            work=work,
-            shards=len(shards),
-            board=board.path,
-            batch_bytes=batch_bytes,
-            storage_options=storage_options,
-        )
-        total = sum(shard.input_bytes for shard in shards)
+    with work.held():
+        opened = work.open(identity, plan_shards(files, cut))
+        shards = opened.shards
+        earlier = [work.finished(shard.index, keys) for shard in shards] if opened.continues else []
+        reused = {result.shard: result for result in earlier if result is not None}
         if progress is not None:
-            stack.enter_context(ProgressPrinter(board.totals, total, progress, log_interval))
-        problems = stack.enter_context(ProblemLog(report_path, storage_options))
-        tally = Tally(keys, max_errors, work, problems)
-        output: GrowingOutput | None = None
-        if local_path(output_prefix) is not None and not checksums:
-            dtype = best_dtype(tokenizer.vocab_size)
-            output = stack.enter_context(GrowingOutput(work, list(prefixes.values()), dtype))
-        results = execute(files, shards, job, reused, board, workers, executor)
-        with contextlib.closing(results):
-            for shard, result in results:
-                tally.add(shard, result)
-                if output is not None:
-                    output.add()
-        written = any(counts.tokens for counts in tally.keys.values())
-        if written and output is not None:
-            output.finish()
+            _tell_beginning(progress, opened, len(reused))
+        remove(report_path, storage_options)
 
-    if not written:
+        with contextlib.ExitStack() as stack:
+            board = Board.create(len(shards))
+            stack.callback(board.remove)
+            for index, result in reused.items():
+                board.note(index, result.progress(shards[index].input_bytes))
+            job = Job(
+                tokenizer=chosen.tokenizer,
+                json_keys=keys,
+                end_token=end_token,
+                drop_empty=drop_empty,
+                splitter=splitter,
+                max_errors=max_errors,
+                work=work,
+                shards=len(shards),
+                board=board.path,
+                batch_bytes=batch_bytes,
+                storage_options=storage_options,
+            )
+            total = sum(shard.input_bytes for shard in shards)
+            if progress is not None:
+                stack.enter_context(ProgressPrinter(board.totals, total, progress, log_interval))
+            problems = stack.enter_context(ProblemLog(report_path, storage_options))
+            tally = Tally(keys, max_errors, work, problems)
+            output: GrowingOutput | None = None
+            if local_path(output_prefix) is not None:
+                dtype = best_dtype(tokenizer.vocab_size)
+                output = stack.enter_context(
+                    GrowingOutput(work, list(prefixes.values()), dtype, checksums)
+                )
+            results = execute(files, shards, job, reused, board, workers, executor)
+            with contextlib.closing(results):
+                for shard, result in results:
+                    tally.add(shard, result)
+                    if output is not None:
+                        output.add()
+            written = any(counts.tokens for counts in tally.keys.values())
+            if written and output is not None:
+                output.finish()
+
+        if not written:
+            work.remove(shards, len(keys))
+            raise _nothing_written(len(files), tally.rows, keys)
+        if output is None:
+            for number, prefix in enumerate(prefixes.values()):
+                parts = [work.part_prefix(shard.index, number) for shard in shards]
+                merge(parts, prefix, checksums=checksums, storage_options=storage_options)
         work.remove(shards, len(keys))
-        raise _nothing_written(len(files), tally.rows, keys)
-    if output is None:
-        for number, prefix in enumerate(prefixes.values()):
-            parts = [work.part_prefix(shard.index, number) for shard in shards]
-            merge(parts, prefix, checksums=checksums, storage_options=storage_options)
-    work.remove(shards, len(keys))
     return PreprocessReport(
         prefixes=prefixes,
         rows=tally.rows,

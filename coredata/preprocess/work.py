@@ -12,14 +12,16 @@ JSON file tells, and is made again.
 import contextlib
 import json
 import os
-import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from coredata.formats import get_bin_path, get_idx_path
+from coredata.formats.errors import IndexedDatasetError
+from coredata.formats.merge_kept import locked_partial
 from coredata.preprocess.board import Totals
+from coredata.preprocess.errors import PreprocessError
 from coredata.preprocess.plan import Shard
 from coredata.preprocess.problems import Problem
 from coredata.preprocess.report import KeyCounts, RowCounts
@@ -27,6 +29,7 @@ from coredata.storage import atomic_write, exists, join, local_path, read_bytes,
 
 _PLAN = "plan.json"
 _JOINED = "joined.json"
+_LOCK = "lock"
 _PIECE = 1 << 20
 
 
@@ -119,6 +122,39 @@ class WorkDirectory:
         """Remember how far they are; so much is on the disk."""
         self._write_json(join(self.path, _JOINED), asdict(joined))
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the directory, if it is local, and keep other processes out of it.
+
+        Raises:
+            PreprocessError: another process works in it.
+            OSError: it cannot be made or written; of the kind that the system gave.
+        """
+        local = local_path(self.path)
+        if local is None:
+            yield
+            return
+        with contextlib.ExitStack() as stack:
+            with self._saying_where():
+                stack.enter_context(self._lock(local))
+            yield
+
+    def _lock(self, local: str) -> contextlib.AbstractContextManager[Any]:
+        while True:
+            os.makedirs(local, exist_ok=True)
+            lock = locked_partial(os.path.join(local, _LOCK), self.path)
+            with contextlib.ExitStack() as stack:
+                try:
+                    stack.enter_context(lock)
+                except FileNotFoundError:  # a run that ended in between has taken it away
+                    continue
+                except IndexedDatasetError as error:
+                    raise PreprocessError(
+                        f"another process is preprocessing into {self.path.removesuffix('.parts')}"
+                        "; wait for it, or give another output prefix (--output-prefix)"
+                    ) from error
+                return stack.pop_all()
+
     def open(self, identity: Mapping[str, Any], fresh: Sequence[Shard]) -> OpenedWork:
         """Take up the work of an earlier run with the same identity, or begin anew.
 
@@ -138,12 +174,11 @@ class WorkDirectory:
             if not changed:
                 return OpenedWork(shards, True, ())
             with self._saying_where():
-                self.remove(shards, len(was["json_keys"]))
+                self._clear(shards, len(was["json_keys"]))
         plan = {"identity": identity, "shards": [asdict(shard) for shard in fresh]}
         with self._saying_where():
-            local = local_path(self.path)
-            if local is not None:
-                os.makedirs(local, exist_ok=True)
+            if earlier is None:
+                self._clear((), 0)
             self._write_json(join(self.path, _PLAN), plan)
         return OpenedWork(tuple(fresh), False, tuple(changed))
 
@@ -174,10 +209,21 @@ class WorkDirectory:
         return [Problem(**json.loads(line)) for line in text.splitlines()]
 
     def remove(self, shards: Sequence[Shard], keys: int) -> None:
-        """Delete everything that a run left."""
+        """Delete everything that a run left; it holds the directory."""
+        self._clear(shards, keys)
         local = local_path(self.path)
         if local is not None:
-            shutil.rmtree(local)
+            os.unlink(os.path.join(local, _LOCK))
+            with contextlib.suppress(OSError):  # another run has begun here
+                os.rmdir(local)
+
+    def _clear(self, shards: Sequence[Shard], keys: int) -> None:
+        """Delete what is in the directory, but for the lock."""
+        local = local_path(self.path)
+        if local is not None:
+            for name in os.listdir(local):
+                if name != _LOCK:
+                    os.unlink(os.path.join(local, name))
             return
         for shard in shards:
             for key_number in range(keys):

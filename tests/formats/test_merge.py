@@ -129,8 +129,8 @@ def test_a_damaged_input_leaves_no_output(files, tmp_path):
 
 
 def test_another_writer_in_between_is_noticed(files, tmp_path):
-    def overtaken(*arguments):
-        counts = write_kept(*arguments)
+    def overtaken(*arguments, **options):
+        counts = write_kept(*arguments, **options)
         with IndexedDatasetBuilder(tmp_path / "all"):
             pass
         return counts

@@ -20,6 +20,7 @@ from coredata.formats import (
     IndexedDatasetError,
     merge,
     merge_kept,
+    verify_block_checksums,
 )
 from coredata.formats.merge_kept import write_kept
 from coredata.formats.stream import token_chunks
@@ -82,6 +83,19 @@ def test_it_goes_on_after_an_interruption_anywhere(sources, whole, tmp_path, cal
     chunks_left = 4 - calls
     assert len(seen) == chunks_left
     assert all(total == len(whole[0]) for _, total in seen)
+
+
+def test_checksums_after_an_interruption(sources, tmp_path):
+    target, dtype = str(tmp_path / "all"), np.dtype(np.uint16)
+    with pytest.raises(KeyboardInterrupt):
+        write_kept(sources, target, dtype, False, False, None, stop_after(2), 1, checksums=True)
+    seen = []
+    merge(sources, target, checksums=True, progress=lambda done, total: seen.append(done))
+    assert len(seen) == 2
+    assert hidden(tmp_path) == []
+    assert verify_block_checksums(target).size == (tmp_path / "all.bin").stat().st_size
+    merge(sources, target)
+    assert not (tmp_path / "all.crc").exists()
 
 
 def test_a_killed_process(sources, whole, tmp_path):

@@ -60,3 +60,26 @@ def test_a_run_that_was_stopped_may_go_on_with_checksums(corpus, inputs, monkeyp
     report = corpus.run(inputs, shard_bytes=1000, checksums=True)
     assert report.shards_reused == report.shards > 1
     assert verify_block_checksums(f"{corpus.prefix}_text_document").size
+
+
+@pytest.mark.parametrize("stop", ["tokens", "side file"])
+def test_a_run_that_stopped_at_the_end_leaves_nothing_hidden(corpus, inputs, monkeypatch, stop):
+    class Killed(BaseException):
+        pass
+
+    def killed(*_, **__):
+        raise Killed
+
+    name = "publish_partial" if stop == "tokens" else "verify_indexed"
+    with monkeypatch.context() as patch:
+        patch.setattr(f"coredata.preprocess.growing_output.{name}", killed)
+        with pytest.raises(Killed):
+            corpus.run(inputs, shard_bytes=1000, checksums=True)
+    corpus.run(inputs, shard_bytes=1000, checksums=True)
+    assert sorted(path.name for path in corpus.directory.iterdir()) == [
+        "in.jsonl",
+        "out_text_document.bin",
+        "out_text_document.crc",
+        "out_text_document.idx",
+    ]
+    assert verify_block_checksums(f"{corpus.prefix}_text_document").size

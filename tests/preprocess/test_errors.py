@@ -370,6 +370,6 @@ def test_a_directory_that_cannot_be_written_or_replaced(corpus, monkeypatch):
             corpus.run(path)
     with pytest.raises(PreprocessError, match="not JSON"):
         corpus.run(corpus.write("b.jsonl", b"oops"))
-    monkeypatch.setattr("shutil.rmtree", refusing(errno.EACCES))
+    monkeypatch.setattr("coredata.preprocess.work.os.unlink", refusing(errno.EACCES))
     with pytest.raises(PermissionError, match=r"out.parts is where .* \(Permission denied\)"):
         corpus.run(path)

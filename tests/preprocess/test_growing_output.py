@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -163,26 +161,6 @@ def test_only_what_is_on_the_disk_is_noted(work, monkeypatch):
     assert order == ["safe", "safe", "noted", "safe", "safe"]
 
 
-def test_another_process_at_work_is_noticed(work):
-    code = (
-        "import sys, numpy as np\n"
-        "from coredata.preprocess.growing_output import GrowingOutput\n"
-        "from coredata.preprocess.work import WorkDirectory\n"
-        "with GrowingOutput(WorkDirectory(sys.argv[1]), sys.argv[2:], np.dtype(np.uint16)):\n"
-        "    print('has it', flush=True)\n"
-        "    sys.stdin.read()\n"
-    )
-    command = [sys.executable, "-c", code, work.path, *targets(work)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"has it\n"
-        with pytest.raises(IndexedDatasetError, match=r"another process is .*all0; wait for it"):
-            run(work)
-        other.communicate()
-    run(work)
-    assert written(work) == merged(work)
-
-
 def test_a_damaged_part_is_not_taken(work):
     path = Path(f"{work.part_prefix(1, 0)}.bin")
     path.write_bytes(path.read_bytes()[:-2])
@@ -194,8 +172,8 @@ def test_a_damaged_part_is_not_taken(work):
 def test_another_writer_of_the_output_is_noticed(work, monkeypatch):
     real = growing_output.publish_partial
 
-    def overtaken(partial, index, target, dtype):
-        real(partial, index, target, dtype)
+    def overtaken(partial, index, target, *rest):
+        real(partial, index, target, *rest)
         with IndexedDatasetBuilder(target, DTYPE) as builder:
             builder.add_document([1], [1])
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -218,3 +219,73 @@ def test_a_run_after_a_finished_one_does_everything_again(corpus):
     first = corpus.output_bytes()
     assert corpus.run(path).shards_reused == 0
     assert corpus.output_bytes() == first
+
+
+CHILD = """
+import sys
+from coredata.preprocess import preprocess
+from coredata.text import ByteTokenizer
+
+class Slow(ByteTokenizer):
+    def encode_batch(self, texts):
+        if "row 50" in texts:
+            print("at row 50", flush=True)
+            sys.stdin.read()
+        return super().encode_batch(texts)
+
+preprocess(sys.argv[1], sys.argv[2], Slow(), shard_bytes=200)
+"""
+
+
+@pytest.mark.parametrize("append_eod", [False, True], ids=["same", "other"])
+def test_two_runs_at_once_do_not_meet(corpus, new_corpus, append_eod):
+    path = corpus.write_rows("in.jsonl", ROWS)
+    command = [sys.executable, "-c", CHILD, path, corpus.prefix]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"at row 50\n"
+        told = rf"another process is preprocessing into {corpus.prefix}; wait for it, or give"
+        with pytest.raises(PreprocessError, match=told):
+            corpus.run(path, shard_bytes=200, append_eod=append_eod)
+        first.communicate()
+    assert first.returncode == 0
+    assert corpus.output_bytes() == undisturbed(new_corpus())
+    assert not os.path.exists(f"{corpus.prefix}.parts")
+
+
+def test_a_run_that_ends_while_another_begins(corpus, new_corpus, monkeypatch):
+    """Its directory goes between the making of the directory and the lock in it."""
+    path = corpus.write_rows("in.jsonl", ROWS)
+    real, gone = os.makedirs, []
+
+    def makedirs(name, **options):
+        real(name, **options)
+        if not gone and name.endswith(".parts"):
+            gone.append(os.rmdir(name))
+
+    monkeypatch.setattr("coredata.preprocess.work.os.makedirs", makedirs)
+    corpus.run(path)
+    assert gone
+    assert corpus.output_bytes() == undisturbed(new_corpus())
+
+
+def test_a_directory_that_another_run_has_begun_stays(corpus, monkeypatch):
+    path = corpus.write_rows("in.jsonl", ROWS)
+    real = os.rmdir
+
+    def rmdir(name):
+        Path(name, "lock").touch()
+        real(name)
+
+    monkeypatch.setattr("coredata.preprocess.work.os.rmdir", rmdir)
+    corpus.run(path)
+    assert corpus.parts() == ["lock"]
+    assert len(corpus.texts()) == 100
+
+
+def test_what_lies_there_without_a_plan_is_not_taken(stopped, new_corpus):
+    Path(f"{stopped.prefix}.parts", "plan.json").write_bytes(b"")
+    Path(f"{stopped.prefix}.parts", "joined_0.bin").write_bytes(b"x" * 5000)
+    Path(f"{stopped.prefix}.parts", "joined.json").write_text('{"shards": 2, "sizes": [90]}')
+    assert go_on(stopped).shards_reused == 0
+    assert stopped.output_bytes() == undisturbed(new_corpus())
