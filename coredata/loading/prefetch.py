@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coredata.datasets.protocol import Batch, Dataset, LooksAhead
+from coredata.datasets.protocol import Batch, Dataset, LooksAhead, Sample
 from coredata.sampling import BatchSampler
 
 _SHOWN = 16
@@ -48,15 +48,21 @@ def steps(sampler: BatchSampler) -> Iterator[Step]:
 
 def read(dataset: Dataset, step: Step) -> Batch:
     """The batch of a step. What goes wrong in the dataset gets a note naming the samples."""
-    with _SamplesNamed(step):
-        try:
-            return dataset.get_batch(step.indices)
-        except StopIteration as error:  # it would pass for the end of the loader
-            raise RuntimeError(f"the dataset raised {error!r} while reading a batch") from error
+    with SamplesNamed(step):
+        return dataset.get_batch(step.indices)
 
 
-class _SamplesNamed:
-    """Adds the batch's sample numbers to whatever is raised inside the `with`."""
+def read_samples(dataset: Dataset, step: Step) -> list[Sample]:
+    """The samples of a step one by one; see `read`."""
+    with SamplesNamed(step):
+        return dataset.__getitems__(step.indices.tolist())
+
+
+class SamplesNamed:
+    """Adds the batch's sample numbers to whatever is raised inside the `with`.
+
+    A `StopIteration` would pass for the end of the loader; it becomes a `RuntimeError`.
+    """
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -67,10 +73,17 @@ class _SamplesNamed:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if error is None:
             return
+        if isinstance(error, StopIteration):
+            stopped = RuntimeError(f"the dataset raised {error!r} while reading a batch")
+            stopped.add_note(self._note())
+            raise stopped from error
+        error.add_note(self._note())
+
+    def _note(self) -> str:
         indices = self.step.indices
         more = f", … ({len(indices)} in all)" if len(indices) > _SHOWN else ""
         shown = ", ".join(map(str, indices[:_SHOWN].tolist()))
-        error.add_note(
+        return (
             f"while reading the batch of samples [{shown}{more}], "
             f"after which consumed_samples is {self.step.consumed_samples}"
         )

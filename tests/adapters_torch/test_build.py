@@ -7,9 +7,10 @@ from coredata_torch import (
     build_pretraining_data_loader,
     build_train_valid_test_data_iterators,
     check_agreement,
+    torch_ranks,
 )
 
-from coredata.datasets.ranks import SingleProcess
+from coredata.datasets.ranks import RankLostError, SingleProcess
 from coredata.sampling import (
     HybridCPMegatronPretrainingSampler,
     MegatronFullValidationSampler,
@@ -237,6 +238,50 @@ def test_processes_with_different_datasets(numbers):
     assert "samples: rank 0 has 97, rank 1 has 98" in text
     assert "seed: rank 0 has '(absent)', rank 1 has 1" in text
     check_agreement(Talk(), {"samples": np.int64(3)})
+
+
+def _build(rank, kind):
+    ranks = torch_ranks(timeout=10)
+    data, broken = numbered_dataset(40), rank == 1
+
+    def datasets(sizes):
+        if kind == "provider" and broken:
+            raise FileNotFoundError("no such file")
+        valid = {"a": data, **({} if kind == "sets" and broken else {"b": data})}
+        return data, valid, data
+
+    if kind in ("none", "position"):
+        dataset = None if kind == "none" and broken else data
+        consumed = 41 if kind == "position" and broken else 0
+        return build_pretraining_data_loader(dataset, consumed, config=CONFIG, ranks=ranks)
+    found = build_train_valid_test_data_iterators(
+        datasets, [40] * 3, config=CONFIG, multiple_validation_sets=True, ranks=ranks
+    )
+    return sorted(found.loaders())
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("ok", None),
+        ("none", ["rank 1 has '(absent)'"] * 2),
+        ("sets", ["valid.b.samples: rank 0 has 40, rank 1 has '(absent)'"] * 2),
+        (
+            "provider",
+            ["1 of 2 could not make its datasets: FileNotFoundError: no such f", "no such file"],
+        ),
+        ("position", ["1 of 2 could not make its dataset: ValueError: consumed_sam", "41 of 40"]),
+    ],
+)
+def test_no_process_waits_for_one_that_could_not_build(run_ranks, kind, texts):
+    found = run_ranks(_build, 2, kind, timeout=20)
+    if texts is None:
+        assert found == [["test", "train", "valid.a", "valid.b"]] * 2
+        return
+    for error, text in zip(found, texts, strict=True):
+        assert not isinstance(error, RankLostError)
+        assert text in str(error)
 
 
 def test_a_loader_is_what_is_built(numbers):

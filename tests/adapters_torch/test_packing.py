@@ -10,6 +10,7 @@ from coredata_torch import (
     PackedShapes,
     PackingConfig,
     PeerFailedError,
+    exchange,
     pack_across_ranks,
     packing,
     share_shapes,
@@ -221,6 +222,109 @@ def test_what_cannot_be_packed_is_heard_by_all(run_ranks, kind, texts):
     for error, text in zip(run_ranks(_packs_or_failure, 2, kind), texts, strict=True):
         assert isinstance(error, ValueError | PeerFailedError)
         assert text in str(error)
+
+
+class Faulty(Rows):
+    """Rank 1 cannot read sample 22, which is in its second step, until it is mended."""
+
+    def __init__(self, rank):
+        self.broken = rank == 1
+
+    def __getitem__(self, index):
+        if self.broken and index == 22:
+            raise OSError("the disk is gone")
+        return super().__getitem__(index)
+
+
+class NoSchedule:
+    """In place of a schedule: on rank 1 its file is gone."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    def step(self, consumed_samples):
+        if self.rank == 1 and consumed_samples > 12:
+            raise FileNotFoundError("the plan is gone")
+        return None
+
+
+def told(loader):
+    try:
+        return len(next(loader).microbatches)
+    except (OSError, ValueError, RuntimeError) as error:
+        return type(error).__name__, str(error), getattr(error, "__notes__", [])
+
+
+def _one_fails(rank, kind):
+    rows = Faulty(rank) if kind == "reading" else Rows()
+    config = PackingConfig(17 if kind == "config" and rank == 1 else 16, 2)
+    loader = PackedLoader(rows, _sampler(rank, 2), config)
+    if kind == "schedule":
+        loader.schedule = NoSchedule(rank)
+    if kind == "state" and rank == 1:
+        loader.seek(12)
+    if kind == "end":
+        loader.seek(48 if rank == 1 else 36)
+    found = [told(loader) for _ in range(3)]
+    consumed = loader.consumed_samples
+    rows.broken, loader.schedule = False, None
+    if kind in ("state", "end"):
+        loader.seek(36)
+    loader.config = CONFIG
+    return found, consumed, told(loader)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "error", "text", "stays"),
+    [
+        ("reading", 1, "OSError", "the disk is gone", 12),
+        ("schedule", 1, "FileNotFoundError", "the plan is gone", 12),
+        ("config", 0, "PlanMismatchError", "rank 1 of the data-parallel group packs these", 0),
+        ("state", 0, "PlanMismatchError", "rank 1 of the data-parallel group is at consumed_", 0),
+        ("end", 0, "PlanMismatchError", "is at consumed_samples=48, its end, but rank 0 is at", 36),
+    ],
+)
+def test_a_failure_on_one_rank_is_heard_by_all(run_ranks, kind, first, error, text, stays):
+    both = run_ranks(_one_fails, 2, kind, timeout=20)
+    for rank, (steps, consumed, after) in enumerate(both):
+        kinds = [step[0] for step in steps[first:]]
+        texts = [step[1] for step in steps[first:]]
+        if first and rank == 0:
+            assert kinds == ["PeerFailedError"] * 2
+            assert "rank 1 of the data-parallel group failed before samples were" in texts[0]
+        else:
+            assert kinds == [error] * len(kinds)
+            assert all(text in found for found in texts)
+        assert consumed == stays or (rank == 1 and kind in ("state", "end"))
+        assert isinstance(after, int)
+    if kind == "reading":
+        assert "while reading the batch of samples [14, 15, 18, 19, 22, 23]" in both[1][0][1][2][0]
+
+
+def _stages_without(rank):
+    return share_shapes(None)
+
+
+def test_a_step_that_is_missing_is_heard_by_all_stages(run_ranks):
+    first, second = run_ranks(_stages_without, 2, timeout=20)
+    assert isinstance(first, ValueError)
+    assert "step is None on rank 0" in str(first)
+    assert isinstance(second, PeerFailedError)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"labels": None}, "sample 1 of this rank has no labels, only tokens, loss_mask, posi"),
+        ({"tokens": np.arange(3)}, r"sample 1 of this rank has fields of \[3, 8\] tokens, but its"),
+        ({"labels": np.arange(8, dtype=np.int32)}, "position_ids of sample 1 of this rank are"),
+        ({"labels": np.zeros(8, np.complex64)}, "use one configuration, and real types"),
+    ],
+)
+def test_samples_are_looked_at_before_anything_is_sent(change, text):
+    wrong = {k: v for k, v in {**Rows()[1], **change}.items() if v is not None}
+    with pytest.raises(ValueError, match=text):
+        exchange._described([Rows()[0], wrong])
 
 
 def _stages(rank):

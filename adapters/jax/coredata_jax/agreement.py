@@ -4,12 +4,15 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, final
 
-from coredata.datasets.ranks import Ranks
+from coredata.datasets.ranks import RankFailedError, Ranks
 from coredata_jax.sharded import ShardedLoader
 
 _ABSENT = "nothing"
+
+_FAILED = "failed: "
+"""What a process says in place of the digest of its plan."""
 
 
 class PlanMismatchError(ValueError):
@@ -24,14 +27,37 @@ def check_same_plan(batches: ShardedLoader, ranks: Ranks) -> None:
 
     Raises:
         PlanMismatchError: in all processes, if any differs from the others.
+        RankFailedError: another process could not make its plan, which may read samples.
         RankLostError: a process has ended.
     """
-    plan = json.dumps(batches.plan(), sort_keys=True)
+    with _FailureHeard(ranks):
+        plan = json.dumps(batches.plan(), sort_keys=True)
     digests = ranks.all_gather(hashlib.sha256(plan.encode()).hexdigest())
+    for process, text in enumerate(digests):
+        if text.startswith(_FAILED):
+            raise RankFailedError(
+                f"process {process} of {len(digests)} could not make its plan: "
+                f"{text.removeprefix(_FAILED)}"
+            )
     if len(set(digests)) == 1:
         return
     plans = [json.loads(text) for text in ranks.all_gather(plan)]
     raise PlanMismatchError(_difference(digests, plans))
+
+
+@final
+class _FailureHeard:
+    """Lets the other processes hear when this one fails inside the `with`."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            self._ranks.all_gather(f"{_FAILED}{kind.__name__}: {error}")
 
 
 def _difference(digests: Sequence[str], plans: Sequence[Mapping[str, Any]]) -> str:

@@ -23,9 +23,9 @@ from coredata_torch.build import (
     build_train_valid_test_data_iterators,
 )
 from coredata_torch.config import LoaderConfig
-from coredata_torch.exchange import PeerFailedError
 from coredata_torch.loader import PretrainingDataLoader
 from coredata_torch.packing import PackedLoader, PackedStep, PackingConfig, pack_across_ranks
+from coredata_torch.peers import PeerFailedError
 from coredata_torch.ragged import PaddedToLongest, stack_samples
 from coredata_torch.ranks import TorchRanks, torch_ranks
 from coredata_torch.samplers import TorchBatchSampler

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coredata.datasets.ranks import Ranks
-from coredata_torch.agreement import check_agreement
+from coredata_torch.agreement import FailureHeard, check_agreement
 from coredata_torch.config import LoaderConfig
 from coredata_torch.loader import PretrainingDataLoader
 
@@ -30,8 +30,8 @@ def build_pretraining_data_loader(
         config: sizes, ranks, kind of loader.
         validation: whether `config.full_validation` holds.
         repeat: start again after the end.
-        ranks: processes that all build this loader here and shall agree on the dataset; None
-            compares nothing.
+        ranks: processes that all build this loader here and shall agree on the dataset, or on
+            there being none; None compares nothing.
 
     Returns:
         A `PretrainingDataLoader`; None without a dataset; with the external type, the dataset.
@@ -39,13 +39,25 @@ def build_pretraining_data_loader(
     Raises:
         ValueError: a position or sizes that do not fit; the text says what would.
         PlanMismatchError: processes have different datasets.
+        RankFailedError: another process could not make its loader.
     """
+    if config.dataloader_type == "external":
+        return dataset
+    with FailureHeard(ranks):
+        loader = _loader(dataset, consumed_samples, config, validation, repeat)
+        contents = {} if loader is None else loader.dataset.fingerprint()
+    if ranks is not None:
+        check_agreement(ranks, contents, "dataset")
+    return loader
+
+
+def _loader(
+    dataset: Any, consumed_samples: int, config: LoaderConfig, validation: bool, repeat: bool
+) -> Any:
     if dataset is None or config.dataloader_type == "external":
         return dataset
     if validation and config.full_validation is not None:
         consumed_samples = 0
-    if ranks is not None:
-        check_agreement(ranks, dataset.fingerprint(), "dataset")
     return PretrainingDataLoader(
         dataset,
         config.sampler(len(dataset), consumed_samples, validation=validation),
@@ -140,10 +152,30 @@ def build_train_valid_test_data_iterators(
         ValueError: a provider that does not give three, one validation set where several were
             announced or the reverse, counters that fit no set.
         PlanMismatchError: processes have different datasets.
+        RankFailedError: another process could not make its datasets or loaders.
     """
     if not reads:
         return DataIterators(None, None, None)
-    datasets = provider(sizes)
+    with FailureHeard(ranks):
+        datasets = provider(sizes)
+        consumed = consumed_train_samples, consumed_valid_samples
+        iterators = _iterators(datasets, consumed, config, multiple_validation_sets)
+        contents = {
+            f"{name}.{field}": value
+            for name, loader in iterators.loaders().items()
+            for field, value in loader.dataset.fingerprint().items()
+        }
+    if ranks is not None:
+        check_agreement(ranks, contents, "datasets")
+    return iterators
+
+
+def _iterators(
+    datasets: Sequence[Any],
+    consumed: tuple[int, int | Mapping[str, int]],
+    config: LoaderConfig,
+    multiple_validation_sets: bool,
+) -> DataIterators:
     if len(datasets) != 3:
         raise ValueError(f"the provider gave {len(datasets)} datasets, need train, valid and test")
     train, valid, test = datasets
@@ -155,33 +187,29 @@ def build_train_valid_test_data_iterators(
             f"{several}"
         )
     repeat = multiple_validation_sets or config.full_validation is not None
-
-    def loader(dataset: Any, consumed: int, validation: bool = False) -> Any:
-        return build_pretraining_data_loader(
-            dataset,
-            consumed,
-            config=config,
-            validation=validation,
-            repeat=validation and repeat,
-            ranks=ranks,
-        )
-
+    consumed_train, consumed_valid = consumed
     if several:
         named = valid if isinstance(valid, Mapping) else {str(i): v for i, v in enumerate(valid)}
-        counters = _counters(consumed_valid_samples, named)
-        valid_loaders: Any = {n: loader(v, counters[n], True) for n, v in named.items()}
-    elif isinstance(consumed_valid_samples, int):
-        valid_loaders = loader(valid, consumed_valid_samples, True)
-    else:
+        counters = _counters(consumed_valid, named)
+        valid_loaders: Any = {
+            name: _loader(one, counters[name], config, True, repeat) for name, one in named.items()
+        }
+    elif isinstance(consumed_valid, Mapping):
         raise ValueError(
-            f"consumed_valid_samples is {consumed_valid_samples}, but there is one validation set; "
+            f"consumed_valid_samples is {consumed_valid}, but there is one validation set; "
             "give one number"
         )
-    return DataIterators(loader(train, consumed_train_samples), valid_loaders, loader(test, 0))
+    else:
+        valid_loaders = _loader(valid, consumed_valid, config, True, repeat)
+    return DataIterators(
+        _loader(train, consumed_train, config, False, False),
+        valid_loaders,
+        _loader(test, 0, config, False, False),
+    )
 
 
 def _counters(consumed: int | Mapping[str, int], sets: Mapping[str, Any]) -> Mapping[str, int]:
-    if isinstance(consumed, int):
+    if not isinstance(consumed, Mapping):
         if consumed:
             raise ValueError(
                 f"consumed_valid_samples is {consumed} for {len(sets)} validation sets, each of "

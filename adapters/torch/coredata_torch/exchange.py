@@ -10,13 +10,16 @@ import torch.distributed as dist
 
 from coredata._typing import Int64
 from coredata.varlen.microbatch import FIELDS
+from coredata_torch.agreement import PlanMismatchError
+from coredata_torch.peers import FailureTold, gather, meet
 from coredata_torch.wire import DTYPES
 
-_FAILED = -1
+_LENGTHS = ("original_seq_len", "padded_seq_len")
 
+HEADER = 2 + len(FIELDS)
+"""Integers with which ranks meet: position, number of samples (-1 at the end), dtypes."""
 
-class PeerFailedError(RuntimeError):
-    """Another rank could not give its samples; the text says which."""
+_ENDED = -1
 
 
 @dataclass(frozen=True)
@@ -38,48 +41,38 @@ class Inventory:
         return np.flatnonzero(self.owners == rank)
 
 
-def tell_failure(group: Any = None) -> None:
-    """In place of `take_inventory`: tell the other ranks that this one has no samples to give."""
-    _gather(torch.full((1 + len(FIELDS),), _FAILED, dtype=torch.int64), group)
-
-
-def take_inventory(samples: Sequence[Mapping[str, Any]], group: Any = None) -> Inventory:
+def take_inventory(
+    samples: Sequence[Mapping[str, Any]], group: Any = None, *, position: int = 0
+) -> Inventory:
     """Gather the lengths of all ranks' samples: two messages of 64-bit integers.
 
     Args:
         samples: those of this rank, each with `FIELDS`, `original_seq_len` and `padded_seq_len`.
         group: the data-parallel group; None for all processes.
+        position: where this rank stands in the run; all must stand there.
 
     Raises:
-        PeerFailedError: a rank called `tell_failure`.
-        ValueError: no rank has a sample, or ranks differ in a field's dtype.
+        PeerFailedError: a rank failed before it came here.
+        PlanMismatchError: on all ranks: they do not stand at the same place.
+        ValueError: a sample whose fields do not fit together; no rank has a sample, or ranks
+            differ in a field's dtype.
     """
     size = dist.get_world_size(group)
-    header = torch.full((1 + len(FIELDS),), _FAILED, dtype=torch.int64)
-    header[0] = len(samples)
-    if samples:
-        for place, field in enumerate(FIELDS, start=1):
-            header[place] = DTYPES.index(_tensor(samples[0][field]).dtype)
-    headers = _gather(header, group)
-    counts = [int(found[0]) for found in headers]
-    if _FAILED in counts:
-        raise PeerFailedError(
-            f"rank {counts.index(_FAILED)} of the data-parallel group could not give its samples; "
-            "see its own output for the reason"
-        )
-    kinds = {tuple(found[1:].tolist()) for found in headers if found[0]}
+    with FailureTold(HEADER, group):
+        dtypes, mine = _described(samples)
+    headers = meet([position, len(samples), *dtypes], group)
+    _check_in_step(headers)
+    counts = [count for _, count, *_ in headers]
+    kinds = {tuple(codes) for _, count, *codes in headers if count}
     if len(kinds) != 1:
         raise ValueError(
             "no rank has a sample to pack; give a global batch of at least one for each rank"
             if not kinds
             else f"the dtypes of {', '.join(FIELDS)} differ between ranks; use one configuration"
         )
-    most = max(counts)
-    mine = torch.zeros(most, 2, dtype=torch.int64)
-    for row, sample in zip(mine, samples, strict=False):
-        row[0] = int(np.reshape(sample["original_seq_len"], -1)[0])
-        row[1] = int(np.reshape(sample["padded_seq_len"], -1)[0])
-    gathered = zip(_gather(mine, group), counts, strict=True)
+    padded = torch.zeros(max(counts), 2, dtype=torch.int64)
+    padded[: len(mine)] = mine
+    gathered = zip(gather(padded, group), counts, strict=True)
     rows = [found[:count].numpy() for found, count in gathered]
     (codes,) = kinds
     return Inventory(
@@ -87,6 +80,63 @@ def take_inventory(samples: Sequence[Mapping[str, Any]], group: Any = None) -> I
         np.repeat(np.arange(size), counts),
         tuple(DTYPES[code] for code in codes),
     )
+
+
+def tell_end(position: int, group: Any = None) -> None:
+    """In place of `take_inventory`: this rank's samples are at an end, as all must be.
+
+    Raises:
+        PeerFailedError: a rank failed.
+        PlanMismatchError: on all ranks: one of them is not at its end.
+    """
+    _check_in_step(meet([position, _ENDED, *[0] * len(FIELDS)], group))
+
+
+def _check_in_step(headers: Sequence[Sequence[int]]) -> None:
+    """Refuse ranks of which one is ahead of another, or at its end before another."""
+    places = [(position, count == _ENDED) for position, count, *_ in headers]
+    for rank, place in enumerate(places):
+        if place != places[0]:
+            first, other = (
+                f"at consumed_samples={position}{', its end' if ended else ''}"
+                for position, ended in (places[0], place)
+            )
+            raise PlanMismatchError(
+                f"rank {rank} of the data-parallel group is {other}, but rank 0 is {first}. Give "
+                "all of them the same sampler, and load the same state on all"
+            )
+
+
+def _described(samples: Sequence[Mapping[str, Any]]) -> tuple[list[int], torch.Tensor]:
+    """The dtypes of the fields, as places in `DTYPES`, and the lengths of each sample.
+
+    Raises:
+        ValueError: a sample without a field, of another length than it says, or of other dtypes.
+    """
+    lengths = torch.zeros(len(samples), 2, dtype=torch.int64)
+    kinds: list[torch.dtype] = []
+    for number, sample in enumerate(samples):
+        missing = [name for name in (*FIELDS, *_LENGTHS) if name not in sample]
+        if missing:
+            raise ValueError(
+                f"sample {number} of this rank has no {', '.join(missing)}, only "
+                f"{', '.join(sample)}; packing needs {', '.join((*FIELDS, *_LENGTHS))}"
+            )
+        lengths[number] = torch.tensor([int(np.reshape(sample[n], -1)[0]) for n in _LENGTHS])
+        found = {len(sample[field]) for field in FIELDS}
+        if found != {int(lengths[number, 1])}:
+            raise ValueError(
+                f"sample {number} of this rank has fields of {sorted(found)} tokens, but its "
+                f"padded_seq_len is {int(lengths[number, 1])}; give every field that length"
+            )
+        own = [_tensor(sample[field]).dtype for field in FIELDS]
+        kinds = kinds or own
+        if own != kinds or not set(own) <= set(DTYPES):
+            raise ValueError(
+                f"{', '.join(FIELDS)} of sample {number} of this rank are {own}, those of sample 0 "
+                f"{kinds}; use one configuration, and real types"
+            )
+    return [DTYPES.index(kind) for kind in kinds] or [0] * len(FIELDS), lengths
 
 
 def exchange(
@@ -132,12 +182,6 @@ def exchange(
         sample["original_seq_len"] = np.array([original], np.int32)
         sample["padded_seq_len"] = np.array([length], np.int32)
     return received
-
-
-def _gather(tensor: torch.Tensor, group: Any) -> list[torch.Tensor]:
-    gathered = [torch.empty_like(tensor) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(gathered, tensor, group=group)
-    return gathered
 
 
 def _tensor(values: Any) -> torch.Tensor:

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from coredata.datasets import CachedSchedule
 from coredata.datasets.protocol import Dataset
 from coredata.loading import Loader
-from coredata.loading.prefetch import Step, steps
+from coredata.loading.prefetch import Step, read_samples, steps
 from coredata.sampling import BatchSampler
 from coredata.varlen import (
     PackPlan,
@@ -21,8 +21,13 @@ from coredata.varlen import (
     unpack_samples,
 )
 from coredata.varlen.microbatch import clear_padding
-from coredata_torch.exchange import exchange, take_inventory, tell_failure
+from coredata_torch.agreement import PlanMismatchError
+from coredata_torch.exchange import HEADER, exchange, take_inventory, tell_end
+from coredata_torch.peers import FailureTold, meet
 from coredata_torch.tensors import Tensors, as_tensors
+
+_DIGEST = 1
+"""Integers of the digest of a plan."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ def pack_across_ranks(
     group: Any = None,
     *,
     plan: PackPlan | None = None,
+    position: int = 0,
 ) -> PackedStep:
     """Pack the samples that all ranks have together, and give each rank its packs.
 
@@ -67,6 +73,9 @@ def pack_across_ranks(
     they belong. With context parallelism each of the ranks that share packs does this in the
     data-parallel group of its own place, and all of them end up with the same packs;
     `context_parallel_partition` then says which positions each holds.
+
+    What is wrong on one rank is heard by all of the group before samples are exchanged, so that
+    none waits for another.
 
     Args:
         samples: those of this rank: packs with `cu_seqlens`, which are cut apart, or single samples
@@ -76,31 +85,33 @@ def pack_across_ranks(
             travel between CPUs: the group needs gloo, as from `init_process_group()` without a
             backend.
         plan: the schedule, where it is known already; the same on every rank.
+        position: where this rank stands in the run, such as `consumed_samples`; the same on every
+            rank.
 
     Raises:
         ValueError: samples that cannot be packed, too long, or too few for the ranks; a plan that
             is not for them.
-        PeerFailedError: another rank's samples cannot be cut apart.
+        PeerFailedError: another rank's samples or plan are wrong.
+        PlanMismatchError: on all ranks: they stand at different places, or have different plans.
     """
-    try:
+    with FailureTold(HEADER, group):
         parts = unpack_samples(samples)
-    except ValueError:
-        tell_failure(group)
-        raise
-    inventory = take_inventory(parts, group)
+    inventory = take_inventory(parts, group, position=position)
     size = dist.get_world_size(group)
     padded = inventory.lengths[:, 1]
-    if plan is None:
-        plan = dp_balanced(
-            padded,
-            config.max_seqlen_per_dp_cp_rank,
-            size,
-            config.context_parallel_size,
-            config.microbatch_group_size_per_vp_stage,
-        )
-    else:
-        limit = config.max_seqlen_per_dp_cp_rank * config.context_parallel_size
-        _check_plan(plan, padded, size, limit)
+    with FailureTold(_DIGEST, group):
+        if plan is None:
+            plan = dp_balanced(
+                padded,
+                config.max_seqlen_per_dp_cp_rank,
+                size,
+                config.context_parallel_size,
+                config.microbatch_group_size_per_vp_stage,
+            )
+        else:
+            limit = config.max_seqlen_per_dp_cp_rank * config.context_parallel_size
+            _check_plan(plan, padded, size, limit)
+    _check_same(plan, group)
     receivers = np.empty(len(padded), np.int64)
     receivers[plan.segments.samples] = np.repeat(np.arange(len(plan)), plan.row_segments()) % size
     mine = exchange(parts, inventory, receivers, group)
@@ -108,6 +119,17 @@ def pack_across_ranks(
     rows = [share[row].samples.tolist() for row in range(len(share))]
     packs = [clear_padding(pack_samples([mine[number] for number in row])) for row in rows]
     return PackedStep([as_tensors(pack) for pack in packs], token_counts(padded))
+
+
+def _check_same(plan: PackPlan, group: Any) -> None:
+    """Refuse ranks of which one has another plan: a message of 64 bits of its digest."""
+    digests = meet([int(plan.digest[:15], 16)], group)
+    different = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
+    if different:
+        raise PlanMismatchError(
+            f"rank {different[0]} of the data-parallel group packs these samples otherwise than "
+            "rank 0 does. Give all of them the same PackingConfig and schedule"
+        )
 
 
 def _check_plan(plan: PackPlan, padded: np.ndarray, size: int, limit: int) -> None:
@@ -132,7 +154,9 @@ class PackedLoader(Loader[PackedStep]):
     Each step takes a whole global batch (`HybridCPMegatronPretrainingSampler`), so nothing is held
     from one step to the next, and the position is the consumed samples alone.
 
-    All ranks of the group must call `next` alike; it raises what `pack_across_ranks` does.
+    All ranks of the group must call `next` alike; it raises what `pack_across_ranks` does. If
+    reading fails on one of them, that one raises what it was, the others `PeerFailedError`, and all
+    stay before that step.
 
     Args:
         dataset: samples of varying length.
@@ -159,12 +183,19 @@ class PackedLoader(Loader[PackedStep]):
         self._steps: Iterator[Step] | None = None
 
     def _take(self) -> tuple[int, PackedStep]:
-        if self._steps is None:
-            self._steps = steps(self.sampler.resume(self._consumed))
-        step = next(self._steps)
-        samples = self.dataset.__getitems__(step.indices.tolist())
-        plan = None if self.schedule is None else self.schedule.step(step.consumed_samples)
-        packed = pack_across_ranks(samples, self.config, self.group, plan=plan)
+        with FailureTold(HEADER, self.group):
+            if self._steps is None:
+                self._steps = steps(self.sampler.resume(self._consumed))
+            step = next(self._steps, None)
+            if step is not None:
+                samples = read_samples(self.dataset, step)
+                plan = None if self.schedule is None else self.schedule.step(step.consumed_samples)
+        if step is None:
+            tell_end(self._consumed, self.group)
+            raise StopIteration
+        packed = pack_across_ranks(
+            samples, self.config, self.group, plan=plan, position=self._consumed
+        )
         return step.consumed_samples, packed
 
     def _halt(self) -> None:

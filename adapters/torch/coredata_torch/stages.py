@@ -8,6 +8,7 @@ import torch.distributed as dist
 
 from coredata.varlen import TokenCounts
 from coredata_torch.packing import PackedStep
+from coredata_torch.peers import PeerFailedError
 from coredata_torch.tensors import Tensors
 
 _BOUNDS = ("cu_seqlens", "cu_seqlens_padded")
@@ -64,16 +65,18 @@ def share_shapes(
         device: where messages travel: a GPU for an NCCL group.
 
     Raises:
-        ValueError: rank 0 has no step.
+        ValueError: on rank 0: it has no step.
+        PeerFailedError: on the others, then.
     """
     source = 0 if group is None else dist.get_global_rank(group, 0)
-    words: list[int] = []
-    if dist.get_rank(group) == 0:
-        if step is None:
-            raise ValueError("step is None on rank 0 of the group, which sends it; give it there")
-        words = PackedShapes.of(step).words()
+    words = [] if step is None else PackedShapes.of(step).words()
     size = torch.tensor([len(words)], dtype=torch.int64, device=device)
     dist.broadcast(size, source, group=group)
-    message = torch.tensor(words or [0] * int(size), dtype=torch.int64, device=device)
+    if not int(size):
+        if dist.get_rank(group) == 0:
+            raise ValueError("step is None on rank 0 of the group, which sends it; give it there")
+        raise PeerFailedError("rank 0 of the pipeline group has no step to send; see its output")
+    words = words if dist.get_rank(group) == 0 else [0] * int(size)
+    message = torch.tensor(words, dtype=torch.int64, device=device)
     dist.broadcast(message, source, group=group)
     return PackedShapes.from_words(message.tolist())

@@ -4,7 +4,7 @@ import pytest
 from coredata_jax import JaxRanks, PlanMismatchError, ShardedBatches, check_same_plan
 from meshes import Told, mesh_of
 
-from coredata.datasets.ranks import SingleProcess
+from coredata.datasets.ranks import RankFailedError, SingleProcess
 from coredata.testing import numbered_dataset
 
 MESH = mesh_of(data=4, model=2)
@@ -48,6 +48,31 @@ def test_the_majority_is_right_and_missing_entries_are_shown():
     with pytest.raises(PlanMismatchError, match="process 0 of 3 differs from process 1:") as caught:
         check_same_plan(run_of(), Told([other, plan, plan]))
     assert "samples: process 0 has nothing, 1 has 40" in str(caught.value)
+
+
+class Heard:
+    """Ranks that note what is said, and of which another failed."""
+
+    rank, world_size, node_rank, builds = 0, 2, 0, True
+
+    def __init__(self):
+        self.said = []
+
+    def all_gather(self, message):
+        self.said.append(message)
+        return [message, "failed: OSError: no such file"]
+
+
+def test_a_process_that_has_no_plan_is_heard(monkeypatch):
+    with pytest.raises(RankFailedError, match="process 1 of 2 could not make its plan: OSError: n"):
+        check_same_plan(run_of(), Heard())
+    batches, heard = run_of(), Heard()
+    batches.close()
+    monkeypatch.setattr(ShardedBatches, "plan", lambda self: self.seek(8))
+    with pytest.raises(RuntimeError, match="its position cannot be changed"):
+        check_same_plan(batches, heard)
+    assert len(heard.said) == 1
+    assert heard.said[0].startswith("failed: RuntimeError: this ShardedBatches is closed")
 
 
 def test_processes_that_are_no_whole_machines():

@@ -28,7 +28,7 @@ from coredata.datasets import (  # noqa: E402
     GPTDataset,
     GPTDatasetConfig,
 )
-from coredata.datasets.ranks import Ranks  # noqa: E402
+from coredata.datasets.ranks import RankFailedError, Ranks  # noqa: E402
 from coredata.testing import numbered_dataset  # noqa: E402
 from coredata.text import NullTokenizer  # noqa: E402
 from coredata.varlen import PackWindows  # noqa: E402
@@ -92,6 +92,34 @@ def check_agreement(ranks: JaxRanks, process: int) -> None:
     own = numbered_dataset(40, 4, f"copy {process}")
     with batches_on(GRID[0], own) as batches, pytest.raises(PlanMismatchError, match=differing):
         check_same_plan(batches, ranks)
+    broken = Broken(ragged(3)) if process == 1 else ragged(3)
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    failure: tuple = (OSError, "the disk is on fire")
+    if process == 0:
+        failure = (RankFailedError, "process 1 of 2 could not make its plan: OSError: the disk is")
+    with (
+        PackedBatches(broken, SIZE, 16, mesh, max_segments=4) as batches,
+        pytest.raises(failure[0], match=failure[1]),
+    ):
+        check_same_plan(batches, ranks)
+
+
+class Broken:
+    """Samples that cannot be read; to plan them without lengths they must be."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def __len__(self):
+        return len(self.source)
+
+    def fingerprint(self):
+        return self.source.fingerprint()
+
+    def __getitem__(self, index):
+        raise OSError("the disk is on fire")
+
+    __getitems__ = get_batch = __getitem__
 
 
 def check_packed(ranks: JaxRanks, process: int) -> None:
