@@ -81,55 +81,38 @@ class ParquetRows:
             ValueError: a column is missing or holds no text.
         """
         with self._open() as file:
-            import pyarrow
-
             end = file.metadata.num_row_groups if self.end_group is None else self.end_group
+            for group in range(self.first_group, end):
+                for batch in self._batches(file, group):
+                    size = batch.nbytes // max(batch.num_rows, 1)
+                    values = [_python_values(batch.column(name)) for name in self.columns]
+                    for row in zip(*values, strict=True):
+                        bad = [value for value in row if isinstance(value, RowError)]
+                        yield bad[0] if bad else dict(zip(self.columns, row, strict=True)), size
+
+    def _batches(self, file: Any, group: int) -> Iterator[Any]:
+        with damage_told(self.path, group):
             batches = file.iter_batches(
                 batch_size=_BATCH_ROWS,
-                row_groups=range(self.first_group, end),
+                row_groups=[group],
                 columns=list(self.columns),
                 use_threads=False,
             )
-            while True:
-                try:
-                    batch = next(batches, None)
-                except NOT_DAMAGE:
-                    raise
-                except (pyarrow.ArrowException, OSError) as error:
-                    raise self._damaged(error) from error
-                if batch is None:
-                    return
-                size = batch.nbytes // max(batch.num_rows, 1)
-                values = [_python_values(batch.column(name)) for name in self.columns]
-                for row in zip(*values, strict=True):
-                    bad = [value for value in row if isinstance(value, RowError)]
-                    yield bad[0] if bad else dict(zip(self.columns, row, strict=True)), size
+        while True:
+            with damage_told(self.path, group):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"reading {self.path} needs the package pyarrow; pip install 'coredata[parquet]'"
-            ) from error
-        with open_binary(self.path, self.storage_options) as stream:
-            try:
-                file = pyarrow.parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
-            except NOT_DAMAGE:
-                raise
-            except (pyarrow.ArrowException, OSError) as error:
-                raise self._damaged(error) from error
-            with file:
-                self._check_columns(file.schema_arrow)
-                yield file
-
-    def _damaged(self, error: Exception) -> DamagedFileError:
-        return DamagedFileError(
-            f"{self.path}: this is no intact parquet file ({error}). Fetch or write it again, or "
-            "name it as what it is (.jsonl for JSON lines)."
-        )
+        with (
+            open_binary(self.path, self.storage_options) as stream,
+            open_parquet(self.path, stream) as file,
+        ):
+            self._check_columns(file.schema_arrow)
+            yield file
 
     def _check_columns(self, schema: Any) -> None:
         for name in self.columns:
@@ -145,6 +128,50 @@ class ParquetRows:
                 )
 
 
+def open_parquet(path: str, stream: Any) -> Any:
+    """The `pyarrow.parquet.ParquetFile` of an open file; checksums of its pages are checked.
+
+    Raises:
+        ModuleNotFoundError: the package pyarrow is missing.
+        DamagedFileError: this is no intact parquet file.
+    """
+    try:
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"reading {path} needs the package pyarrow; pip install 'coredata[parquet]'"
+        ) from error
+    with damage_told(path):
+        return pyarrow.parquet.ParquetFile(
+            stream, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
+        )
+
+
+@contextlib.contextmanager
+def damage_told(path: str, group: int | None = None) -> Iterator[None]:
+    """Tell errors of pyarrow, met in the file or in one row group, as damage to the file.
+
+    Raises:
+        DamagedFileError: the file is broken.
+    """
+    import pyarrow
+
+    try:
+        yield
+    except NOT_DAMAGE:
+        raise
+    except (pyarrow.ArrowException, OSError) as error:
+        if group is not None:
+            raise DamagedFileError(
+                f"{path}, row group {group} (from 0): this is no intact parquet file ({error}). "
+                "Fetch or write it again."
+            ) from error
+        raise DamagedFileError(
+            f"{path}: this is no intact parquet file ({error}). Fetch or write it again, or "
+            "name it as what it is (.jsonl for JSON lines)."
+        ) from error
+
+
 def _holds_text(kind: Any) -> bool:
     import pyarrow.types as types
 
@@ -152,9 +179,7 @@ def _holds_text(kind: Any) -> bool:
         return _holds_text(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _holds_text(kind.value_type) and not types.is_nested(kind.value_type)
-    return any(
-        test(kind) for test in (types.is_string, types.is_large_string, types.is_string_view)
-    ) or types.is_null(kind)
+    return types.is_null(kind) or str(kind) in ("string", "large_string", "string_view")
 
 
 def _python_values(column: Any) -> list[Any]:

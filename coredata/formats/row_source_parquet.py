@@ -1,5 +1,6 @@
 """The rows of a parquet file by number, a few row groups at a time."""
 
+import contextlib
 import os
 import threading
 import weakref
@@ -11,12 +12,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from coredata._typing import Int64
+from coredata.formats.parquet import damage_told, open_parquet
 from coredata.formats.row_source import Row, RowSource, check_row
-from coredata.formats.rows import NOT_DAMAGE, DamagedFileError, RowError
+from coredata.formats.rows import RowError
 from coredata.storage import local_path, open_reader
 from coredata.storage.byte_stream import ReaderFile
 
-_BUFFER = 1 << 20
 _GROUPS = 4
 
 
@@ -148,19 +149,13 @@ class ParquetSource(RowSource):
         )
 
     def _table(self, group: int) -> Any:
-        import pyarrow
-
         with self._lock:
             file = self._opened()
             if group in self._tables:
                 self._tables.move_to_end(group)
                 return self._tables[group]
-            try:
+            with damage_told(self.path, group):
                 table = file.read_row_group(group, list(self.columns), use_threads=False)
-            except NOT_DAMAGE:
-                raise
-            except (pyarrow.ArrowException, OSError) as error:
-                raise self._damaged(error) from error
             while len(self._tables) >= self._groups:
                 self._tables.popitem(last=False)
             self._tables[group] = table
@@ -170,31 +165,14 @@ class ParquetSource(RowSource):
         """The open file; a new one in a forked process, since a file's position is shared."""
         if self._file is not None and self._process == os.getpid():
             return self._file
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"reading {self.path} needs the package pyarrow; pip install 'coredata[parquet]'"
-            ) from error
-        stream = ReaderFile(self._reader)
-        try:
-            self._file = pyarrow.parquet.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
-        except NOT_DAMAGE:
-            stream.close()
-            raise
-        except (pyarrow.ArrowException, OSError) as error:
-            stream.close()
-            raise self._damaged(error) from error
+        with contextlib.ExitStack() as failed:
+            stream = ReaderFile(self._reader)
+            failed.callback(stream.close)
+            self._file = open_parquet(self.path, stream)
+            failed.pop_all()
         self._process = os.getpid()
         weakref.finalize(self, stream.close)
         return self._file
-
-    def _damaged(self, error: Exception) -> DamagedFileError:
-        return DamagedFileError(
-            f"{self.path}: this is no intact parquet file ({error}). Fetch or write it again, or "
-            "name it as what it is (.jsonl for JSON lines)."
-        )
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _opened_again, (self.path, self._wanted, self._groups, self._storage_options)

@@ -17,7 +17,8 @@ def write(path, table, **options) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())],
 )
 def test_strings(tmp_path, kind):
     table = pa.table({"text": pa.array(TEXTS, kind), "n": list(range(6))})
@@ -107,6 +108,25 @@ def test_damaged_pages(tmp_path):
     (tmp_path / "a.parquet").write_bytes(data)
     with pytest.raises(DamagedFileError, match="this is no intact parquet file"):
         list(ParquetRows(path, ["text"]))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_checksums_of_pages_are_checked(tmp_path, version):
+    table = pa.table({"text": [f"text {i}" for i in range(100)]})
+    options = {"compression": "none", "use_dictionary": False, "data_page_version": version}
+    path = write(
+        tmp_path / "a.parquet", table, row_group_size=30, write_page_checksum=True, **options
+    )
+    data = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(data.replace(b"text 72", b"texv 72", 1))
+    rows = ParquetRows(path, ["text"])
+    assert [group.rows for group in rows.row_groups()] == [30, 30, 30, 10]
+    match = r"a\.parquet, row group 2 \(from 0\): .*CRC checksum verification failed.* Fetch or"
+    with pytest.raises(DamagedFileError, match=match):
+        list(rows)
+    assert len(list(ParquetRows(path, ["text"], 0, 2))) == 60
+    with pytest.raises(DamagedFileError, match=match):
+        list(ParquetRows(path, ["text"], 2, 3))
 
 
 def test_without_pyarrow(tmp_path, monkeypatch):

@@ -114,6 +114,25 @@ def test_broken_files_are_named(tmp_path):
         ParquetSource(str(path))[0]
 
 
+def test_checksums_of_pages_are_checked(tmp_path):
+    table = pa.table({"text": [f"text {i}" for i in range(10)], "n": list(range(10))})
+    path = write(
+        tmp_path / "a.parquet",
+        table,
+        compression="none",
+        use_dictionary=False,
+        write_page_checksum=True,
+    )
+    data = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(data.replace(b"text 4", b"texv 4", 1))
+    source = ParquetSource(path)
+    assert source[8] == {"n": 8, "text": "text 8"}
+    match = r"a\.parquet, row group 1 \(from 0\): .*CRC checksum verification failed.* Fetch or"
+    with pytest.raises(DamagedFileError, match=match):
+        source[3]
+    assert source.narrowed(["n"])[3] == {"n": 3}
+
+
 def test_text_that_is_not_utf8(tmp_path):
     raw = pa.StringArray.from_buffers(
         2, pa.py_buffer(b"\0\0\0\0\4\0\0\0\6\0\0\0"), pa.py_buffer(b"gooda\xff")
