@@ -9,6 +9,7 @@ import numba
 from numba.extending import register_jitable
 
 from coredata._kernel_cache import LOADS_ALONE, KernelCache, load_extensions
+from coredata._kernel_parts import KernelCompiler, PartCompiler
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +30,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             return numba.njit(cache=True, **options)(plain)
         except RuntimeError:  # Numba found no directory that it may write to
             return numba.njit(**options)(plain)
-    compiled = numba.njit(**options)(plain)
+    compiled = numba.njit(pipeline_class=KernelCompiler, **options)(plain)
     compiled._compilation_chain_init_hook = load_extensions
     with contextlib.suppress(RuntimeError):  # as above
         compiled._cache = KernelCache(plain)
@@ -42,13 +43,15 @@ def part(function: Callable[..., Any]) -> Callable[..., Any]:
     It costs less to compile than a kernel: nothing is made for calls from Python, where it is the
     Python function that it was.
     """
-    return register_jitable(no_cfunc_wrapper=True)(inspect.unwrap(function))
+    options = {"pipeline_class": PartCompiler} if LOADS_ALONE else {}
+    return register_jitable(no_cfunc_wrapper=True, **options)(inspect.unwrap(function))
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """A `part` that is copied to where kernels call it.
 
     Otherwise LLVM calls what is large and has several callers, and each of many arrays costs time
-    to hand over: for calls in inner loops.
+    to hand over: for calls in inner loops. LLVM optimises it before that, which makes the fastest
+    code of a loop.
     """
     return register_jitable(no_cfunc_wrapper=True, forceinline=True)(inspect.unwrap(function))
