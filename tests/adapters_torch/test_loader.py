@@ -223,6 +223,18 @@ def test_samples_of_different_lengths(ragged):
     assert shapes == [(3, 3), (3, 5), (3, 4), (3, 5), (3, 5), (3, 3)]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_rank_without_samples_in_the_last_batch(ragged, workers):
+    """20 samples in blocks of 2 ranks x 3: the last block has two, both of rank 0."""
+    found = []
+    for rank in range(2):
+        sampler = MegatronPretrainingSampler(20, 18, 3, rank, 2, drop_last=False)
+        dataset = PaddedToLongest(ragged)
+        with PretrainingDataLoader(dataset, sampler, num_workers=workers) as loader:
+            found.append([tuple(batch["tokens"].shape) for batch in loader])
+    assert found == [[(2, 5)], [(0, 1)]]
+
+
 def test_a_change_to_a_batch_shows_nowhere_else(numbers):
     with PretrainingDataLoader(numbers, MegatronPretrainingSampler(97, 0, 4, 0, 1)) as loader:
         next(loader)["tokens"].fill_(0)

@@ -98,6 +98,17 @@ def test_different_lengths_are_padded_to_the_longest(ragged):
     assert len(padded.__getitems__([1, 2])) == 2
 
 
+def test_no_samples_are_a_batch_without_rows(ragged):
+    """As wide as batch padding, whose sample here has one token."""
+    batch = PaddedToLongest(ragged).get_batch(np.array([], np.int64))
+    kinds = {name: (array.shape, array.dtype.name) for name, array in batch.items()}
+    assert kinds == {
+        "tokens": ((0, 1), "int64"),
+        "loss_mask": ((0, 1), "float32"),
+        "original_seq_len": ((0, 1), "int32"),
+    }
+
+
 def test_collate_stacks_samples_of_any_dataset(ragged):
     sampler = PaddedPretrainingSampler(20, 17, 2, 0, 1)
     loader = DataLoader(

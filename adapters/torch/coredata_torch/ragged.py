@@ -73,8 +73,15 @@ class PaddedToLongest:
             self.source.prefetch(indices)
 
     def get_batch(self, indices: Shaped[np.ndarray, " batch"]) -> Batch:
-        """Samples stacked, padded with zeros to the longest; `PADDING` asks for batch padding."""
+        """Samples stacked, padded with zeros to the longest; `PADDING` asks for batch padding.
+
+        Of no samples, as a rank may get with `drop_last=False`, every field has no rows, and the
+        width that batch padding has.
+        """
         numbers = indices.tolist()
+        if not numbers:
+            one = stack_samples([self.source[None]])
+            return {name: array[:0] for name, array in one.items()}
         if PADDING not in numbers:
             return stack_samples(self.source.__getitems__(numbers))
         return stack_samples([self.source[None if n == PADDING else n] for n in numbers])
