@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from coredata.preprocess.sentence_languages import WITH_RULES, known_code
+
 _LANGUAGES = {
     "czech": "cs",
     "danish": "da",
@@ -34,7 +36,9 @@ class SentenceSplitter:
     """Text to sentences, by the rules of one language, with the package sentencex.
 
     Attributes:
-        language: a code ("en", "de", …) or an English name ("english", "german", …).
+        language: a code ("en", "de", "pt-BR", …) or an English name ("english", "german", …).
+            Of a language that sentencex lists but has no rules for, neither its own nor a
+            relative's, sentences are cut by its general rules, which are those of English.
         keep_newlines: whether sentences keep the white space around them, so that joined they
             are the text again. Otherwise they are stripped, and blank ones left out.
     """
@@ -47,6 +51,7 @@ class SentenceSplitter:
 
         Raises:
             ModuleNotFoundError: the package sentencex is missing.
+            ValueError: the language is no code that sentencex lists, and no known name.
         """
         parts = _segment()(self.code, text)
         if not self.keep_newlines:
@@ -55,8 +60,22 @@ class SentenceSplitter:
 
     @property
     def code(self) -> str:
-        """The language as a code."""
-        return _LANGUAGES.get(self.language.lower(), self.language)
+        """The language as a code that sentencex lists.
+
+        Raises:
+            ValueError: there is none.
+        """
+        named = _LANGUAGES.get(self.language.lower())
+        code = named or known_code(self.language, frozenset(_LANGUAGES.values()))
+        if code is None:
+            raise ValueError(
+                f"language {self.language!r} is neither a code that sentencex knows nor one of "
+                f"the names {', '.join(sorted(_LANGUAGES))}. It has rules for "
+                f"{', '.join(sorted(WITH_RULES))}, and lists relatives and variants of them, such "
+                "as gsw and zh-hant; for text in any other language give 'en', whose rules are "
+                "the general ones"
+            )
+        return code
 
     def identity(self) -> list[Any]:
         """What decides where sentences end: settings and the version of the package."""
@@ -67,14 +86,9 @@ class SentenceSplitter:
 
         Raises:
             ModuleNotFoundError: the package sentencex is missing.
-            ValueError: the language is no code and no known name.
+            ValueError: the language is no code that sentencex lists, and no known name.
         """
-        code = self.code
-        if not (2 <= len(code.split("-")[0]) <= 3):
-            raise ValueError(
-                f"language {self.language!r} is neither a code such as 'en' nor one of the names "
-                f"{', '.join(sorted(_LANGUAGES))}"
-            )
+        _ = self.code
         _segment()
 
 
