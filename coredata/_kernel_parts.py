@@ -4,6 +4,8 @@ from typing import Any
 
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.typed_passes import NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes
 
 
 class PartLibrary(JITCodeLibrary):
@@ -41,11 +43,15 @@ class PartCompiler(Compiler):
         """Numba's steps; the library that they fill is made here."""
         state = self.state
         state.library = PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()
+        return _without_needless(super().define_pipelines())
 
 
 class KernelCompiler(Compiler):
     """Numba's compiler, for kernels that have parts."""
+
+    def define_pipelines(self) -> Any:
+        """Numba's steps, without those for what kernels do not have."""
+        return _without_needless(super().define_pipelines())
 
     def compile_extra(self, func: Any) -> Any:
         """Tells the code of all parts where its Python objects are, as Numba does when loading."""
@@ -53,3 +59,12 @@ class KernelCompiler(Compiler):
         for environment in result._find_referenced_environments():
             result.library.codegen.set_env(environment.env_name, environment)
         return result
+
+
+def _without_needless(pipelines: Any) -> Any:
+    """Steps that look for functions in functions, and for arithmetic on whole arrays."""
+    for steps in pipelines:
+        steps.passes = [
+            step for step in steps.passes if step[0] not in (InlineClosureLikes, NopythonRewrites)
+        ]
+    return pipelines
