@@ -92,6 +92,7 @@ def test_other_ids_during_training_say_what_to_do(prefix, tokenizer, monkeypatch
         tokens, lengths = honest(self, texts)
         return tokens + 1, lengths
 
+    monkeypatch.setattr("coredata.text.fast._CHARACTERS_A_CHECK", 100)
     samples = dataset(prefix, tokenizer)
     samples.get_batch([0])
     honest = GigatokenTokenizer.encode_unchecked
