@@ -197,7 +197,7 @@ def parse_quickly(line: Line) -> dict[str, Any]:
 def _orjson_loads() -> Callable[[bytes], Any] | None:
     try:
         import orjson
-    except ModuleNotFoundError:
+    except ImportError:  # Not installed, or broken: `coredata doctor` says which.
         return None
     return orjson.loads
 

@@ -68,9 +68,8 @@ def accelerated(tokenizer: Tokenizer, sample: Sequence[str] = ()) -> Acceleratio
     try:
         fast = GigatokenTokenizer(tokenizer)
         tokens, lengths = fast.encode_unchecked(texts)
-    except ModuleNotFoundError:
-        reason = "gigatoken is not installed; pip install 'coredata[fast]'"
-        return Acceleration(tokenizer, "tokenizers", reason)
+    except ImportError as error:
+        return Acceleration(tokenizer, "tokenizers", _not_imported(error))
     except RuntimeError as error:
         reason = f"gigatoken cannot do this tokenizer: {str(error).splitlines()[0]}"
         return Acceleration(tokenizer, "tokenizers", reason)
@@ -121,7 +120,7 @@ class GigatokenTokenizer:
         copies: how many to make; each takes up to half a second, and memory.
 
     Raises:
-        ModuleNotFoundError: gigatoken is not installed.
+        ImportError: gigatoken is not installed, or is broken.
         RuntimeError: it cannot do this kind of tokenizer.
     """
 
@@ -294,6 +293,16 @@ class GigatokenTokenizer:
                 "tokenizers alone: encoder='tokenizers' in preprocess, or fim_encoder='tokenizers' "
                 "in a configuration"
             )
+
+
+def _not_imported(error: ImportError) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name == "gigatoken":
+        return "gigatoken is not installed; pip install 'coredata[fast]'"
+    cause = f"{type(error).__name__}: {error}".splitlines()[0]
+    return (
+        f"gigatoken is installed, but cannot be imported ({cause}); "
+        "pip install --force-reinstall gigatoken"
+    )
 
 
 def _first_difference(

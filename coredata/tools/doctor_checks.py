@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from coredata.tools.doctor_imports import import_failures
 from coredata.tools.output import count_of, size_text
 
 Level = Literal["ok", "note", "fault"]
@@ -33,16 +34,16 @@ class Finding:
 
 
 _EXTRAS = {
-    "chat": ("jinja2", "chat templates"),
-    "fast": ("gigatoken", "faster encoding"),
-    "parquet": ("pyarrow", "parquet files"),
-    "sentences": ("sentencex", "--split-sentences"),
-    "s3": ("s3fs", "s3:// URLs"),
-    "zstd": ("zstandard", ".zst files"),
-    "torch": ("torch", "the PyTorch adapter"),
-    "jax": ("jax", "the JAX adapter"),
+    "chat": (("jinja2",), "chat templates"),
+    "fast": (("gigatoken", "orjson"), "faster encoding"),
+    "parquet": (("pyarrow",), "parquet files"),
+    "sentences": (("sentencex",), "--split-sentences"),
+    "s3": (("s3fs",), "s3:// URLs"),
+    "zstd": (("zstandard",), ".zst files"),
+    "torch": (("torch",), "the PyTorch adapter"),
+    "jax": (("jax",), "the JAX adapter"),
 }
-"""Extra -> the package it brings, and what for."""
+"""Extra -> the packages it brings, and what for."""
 
 _SCHEMES = {
     "s3": ("s3fs", "'coredata[s3]'"),
@@ -84,9 +85,13 @@ def check_versions() -> Iterator[Finding]:
     from coredata import __version__
 
     yield Finding("ok", "coredata", f"{__version__} on Python {platform.python_version()}")
-    for package, least in required_versions().items():
+    required = required_versions()
+    broken = import_failures(package for package in required if installed(package))
+    for package, least in required.items():
         found = installed(package)
-        if found is None:
+        if package in broken:
+            yield _broken("fault", package, package, broken[package])
+        elif found is None:
             yield Finding("fault", package, "not installed", f"pip install '{package}>={least}'")
         elif _numbers(found) < _numbers(least):
             remedy = f"pip install '{package}>={least}'"
@@ -110,31 +115,57 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def check_extras() -> Iterator[Finding]:
-    """Which extras are there; one that is not is no fault by itself."""
-    there = [name for name, (package, _) in _EXTRAS.items() if installed(package)]
+    """Which extras are there and can be imported; one that is not is no fault by itself."""
+    packages = [package for brought, _ in _EXTRAS.values() for package in brought]
+    missing = {package for package in packages if not installed(package)}
+    broken = import_failures(package for package in packages if package not in missing)
+    lacking = missing | set(broken)
+    there = [name for name, (brought, _) in _EXTRAS.items() if not lacking & set(brought)]
     yield Finding("ok", "extras", ", ".join(there) or "none")
-    for name, (package, purpose) in _EXTRAS.items():
-        if name not in there:
-            remedy = f"pip install 'coredata[{name}]' for {purpose}"
-            yield Finding("note", f"extra {name}", f"{package} is not installed", remedy)
+    for name, (brought, purpose) in _EXTRAS.items():
+        for package in brought:
+            if package in missing:
+                remedy = f"pip install 'coredata[{name}]' for {purpose}"
+                yield Finding("note", f"extra {name}", f"{package} is not installed", remedy)
+            elif package in broken:
+                yield _broken("note", f"extra {name}", package, broken[package])
+
+
+def _broken(level: Level, what: str, package: str, failure: str) -> Finding:
+    name = "" if what == package else f"{package} "
+    found = f"{name}{installed(package)} cannot be imported ({failure})"
+    return Finding(level, what, found, f"pip install --force-reinstall {package}")
 
 
 def check_targets(targets: Iterable[str]) -> Iterator[Finding]:
     """Which packages URLs and files need; those that need none give nothing."""
-    for target in targets:
+    named = list(targets)
+    broken = import_failures(
+        package for target in named for package, _ in _needed(target) if installed(package)
+    )
+    for target in named:
         scheme = target.partition("://")[0] if "://" in target else ""
-        needs = [_SCHEMES[scheme]] if scheme in _SCHEMES else []
+        needs = _needed(target)
         if scheme not in ("", "file", "memory", *_SCHEMES):
             near = ", ".join(sorted(_SCHEMES))
             yield Finding("note", target, f"scheme {scheme} is fsspec's to know", f"known: {near}")
-        needs += [needed for suffix, needed in _SUFFIXES.items() if target.endswith(suffix)]
         missing = [(package, extra) for package, extra in needs if installed(package) is None]
         for package, extra in missing:
             yield Finding("fault", target, f"needs {package}", f"pip install {extra}")
+        failed = [package for package, _ in needs if package in broken]
+        for package in failed:
+            yield _broken("fault", target, package, broken[package])
         have = ", ".join(package for package, _ in needs)
-        if have and not missing:
+        if have and not missing and not failed:
             remote = f"; the {_PLACES.get(scheme, 'server')} is not contacted" if scheme else ""
             yield Finding("ok", target, f"{have} is there{remote}")
+
+
+def _needed(target: str) -> list[tuple[str, str]]:
+    """Packages that a URL or file needs, each with what to install."""
+    scheme = target.partition("://")[0] if "://" in target else ""
+    needs = [_SCHEMES[scheme]] if scheme in _SCHEMES else []
+    return needs + [needed for suffix, needed in _SUFFIXES.items() if target.endswith(suffix)]
 
 
 def check_compiled() -> Iterator[Finding]:

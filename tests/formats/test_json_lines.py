@@ -319,6 +319,18 @@ def test_without_orjson(monkeypatch):
         json_lines._orjson_loads.cache_clear()
 
 
+def test_with_a_broken_orjson(tmp_path, monkeypatch):
+    (tmp_path / "orjson.py").write_text("raise ImportError('orjson.so: wrong ELF class')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "orjson")
+    json_lines._orjson_loads.cache_clear()
+    try:
+        assert json_lines._orjson_loads() is None
+        assert parse_quickly(line(b'{"text": "so"}')) == {"text": "so"}
+    finally:
+        json_lines._orjson_loads.cache_clear()
+
+
 def test_with_orjson():
     assert json_lines._orjson_loads() is orjson.loads
     assert type(parse_quickly(line(b'{"n": 18446744073709551616}'))["n"]) is float  # by orjson

@@ -1,3 +1,4 @@
+import re
 import sys
 import threading
 
@@ -53,6 +54,19 @@ def test_the_summary_says_which_and_why(corpus, monkeypatch):
         run(corpus, path, encoder="gigatoken")
     with pytest.raises(PreprocessError, match="encoder='fast' is unknown; there are 'auto', 'gig"):
         run(corpus, path, encoder="fast")
+
+
+def test_a_broken_gigatoken_is_named(corpus, tmp_path, monkeypatch):
+    (tmp_path / "gigatoken.py").write_text("raise ImportError('gigatoken.so: undefined symbol: y')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "gigatoken", raising=False)
+    path = corpus.write_rows("in.jsonl", ROWS[:20])
+    report, _ = run(corpus, path)
+    assert report.encoder == "tokenizers"
+    reason = r"gigatoken is installed, but cannot be imported \(ImportError: gigatoken.so: undef"
+    assert re.match(reason, report.encoder_reason)
+    with pytest.raises(PreprocessError, match=rf"'gigatoken' cannot be used: {reason}"):
+        run(corpus, path, encoder="gigatoken")
 
 
 def test_bytes_are_not_gigatokens_business(corpus):

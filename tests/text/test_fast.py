@@ -1,5 +1,6 @@
 import os
 import pickle
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -234,6 +235,30 @@ def test_without_the_package(monkeypatch, demo):
     found = accelerated(demo)
     assert found.tokenizer is demo
     assert found.reason == "gigatoken is not installed; pip install 'coredata[fast]'"
+
+
+@pytest.mark.parametrize(
+    ("program", "cause"),
+    [
+        (
+            "raise ImportError('x.so: undefined symbol: y\\nmore')",
+            "ImportError: x.so: undefined sy",
+        ),
+        ("import one_that_is_not_there", "ModuleNotFoundError: No module named 'one_that"),
+        ("raise ImportError", "ImportError: "),
+    ],
+)
+def test_a_broken_package_is_named(tmp_path, monkeypatch, demo, program, cause):
+    (tmp_path / "gigatoken.py").write_text(program)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "gigatoken", raising=False)
+    found = accelerated(demo)
+    assert (found.tokenizer, found.encoder) == (demo, "tokenizers")
+    assert re.fullmatch(
+        rf"gigatoken is installed, but cannot be imported \({cause}.*\); "
+        "pip install --force-reinstall gigatoken",
+        found.reason,
+    )
 
 
 @settings(deadline=None)

@@ -10,6 +10,12 @@ from coredata.tools import doctor_checks as checks
 from coredata.tools.main import main
 
 
+@pytest.fixture(autouse=True)
+def nothing_imported(monkeypatch):
+    """That packages can be imported is held by test_doctor_imports.py; it takes seconds."""
+    monkeypatch.setattr(checks, "import_failures", lambda packages: {})
+
+
 def test_a_sound_machine(capsys, tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"x")
     assert main(["doctor", str(tmp_path / "x.parquet"), "--data-cache-path", str(tmp_path)]) == 0
