@@ -10,12 +10,14 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from coredata.formats.checksums import CountedFile
 from coredata.formats.errors import IndexedDatasetError
+from coredata.formats.full_disk import HOW_TO_SEE, is_full
 from coredata.formats.growing_index import GrowingIndex
 from coredata.formats.indexed import IndexedDataset
 from coredata.formats.paths import get_bin_path, get_idx_path
@@ -34,6 +36,8 @@ from coredata.storage import (
 SAFE_EVERY = 1 << 28
 """Bytes between two points from which a merge can go on."""
 _PIECE = 1 << 20
+_LEAST_ROOM = 1 << 16
+"""Bytes that are freed on a full disk, for the note of how many are there."""
 
 Progress = Callable[[int, int], None]
 """Told how many bytes are done, of how many."""
@@ -58,6 +62,7 @@ def write_kept(
         DTypeError: a source's dtype does not fit.
         IndexedDatasetError: a source is damaged, or another process merges into `target`.
         FileNotFoundError: no such directory.
+        OSError: the disk is full; the text says what is kept.
     """
     opened = [_open(source, dtype, multimodal, widen, storage_options) for source in sources]
     sizes = [int(one.sequence_lengths.sum(dtype=np.int64)) * dtype.itemsize for one in opened]
@@ -67,7 +72,8 @@ def write_kept(
         "modes": multimodal,
         "sources": [_identity(source, storage_options) for source in sources],
     }
-    with locked_partial(partial, target) as file:
+    kept = _Kept(target, partial, journal, plan, sum(sizes))
+    with kept.told_when_full(dtype.itemsize), locked_partial(partial, target) as file:
         done = _safe(journal, plan, os.fstat(file.fileno()).st_size)
         file.truncate(done)
         file.seek(done)
@@ -205,6 +211,55 @@ def _safe(journal: str, plan: Mapping[str, Any], there: int) -> int:
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return 0
     return kept if 0 <= kept <= there else 0
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A merge that the disk may be too small for."""
+
+    target: str
+    partial: str
+    journal: str
+    plan: Mapping[str, Any]
+    total: int
+
+    @contextlib.contextmanager
+    def told_when_full(self, itemsize: int) -> Iterator[None]:
+        """Tell an error of a full disk with what is kept, and where.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        try:
+            yield
+        except OSError as error:
+            if not is_full(error) or not os.path.exists(self.partial):
+                raise
+            kept = self._keep(itemsize)
+            raise type(error)(
+                f"{self.target} cannot be written to its end ({error.strerror}). {kept:,} of "
+                f"{self.total:,} bytes of tokens are kept in {self.partial}. Make room there "
+                f"({HOW_TO_SEE}), and the same merge goes on from them; or delete it and "
+                f"{self.journal}, and give another output prefix (--output-prefix)"
+            ) from error
+
+    def _keep(self, itemsize: int) -> int:
+        """Bytes from which the same merge goes on.
+
+        All that reached the file are as they should be; the last are given up, as a note of how
+        many there are needs room too.
+        """
+        noted = 0
+        with contextlib.suppress(OSError), locked_partial(self.partial, self.target) as file:
+            there = os.fstat(file.fileno()).st_size
+            noted = _safe(self.journal, self.plan, there)
+            room = _LEAST_ROOM + 2 * len(json.dumps(self.plan))
+            kept = (there - room) // itemsize * itemsize
+            if kept > noted:
+                file.truncate(kept)
+                file.seek(kept)
+                noted = _note(file, self.journal, self.plan)
+        return noted
 
 
 def _note(file: BinaryIO, journal: str, plan: Mapping[str, Any]) -> int:

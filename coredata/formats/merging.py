@@ -40,6 +40,7 @@ def merge(
         ValueError: no inputs, or an input that is also the output.
         DTypeError: the dtypes differ.
         IndexedDatasetError: an input is damaged, or only some have modes.
+        OSError: the disk is full; of a local output the text says what is kept, and where.
     """
     sources = [os.fspath(prefix) for prefix in prefixes]
     target = os.fspath(output_prefix)

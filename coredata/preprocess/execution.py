@@ -3,9 +3,11 @@
 import contextlib
 import functools
 import pickle
+import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 
+from coredata.formats.full_disk import HOW_TO_SEE, is_full
 from coredata.preprocess.board import Board
 from coredata.preprocess.errors import PreprocessError, WorkerDied
 from coredata.preprocess.executors import InThisProcess, LocalProcesses, LocalThreads
@@ -13,6 +15,7 @@ from coredata.preprocess.plan import InputFile, Shard
 from coredata.preprocess.schedule import results_in_order
 from coredata.preprocess.shard import Job, run_pickled, run_shard
 from coredata.preprocess.work import ShardResult
+from coredata.storage import local_path
 from coredata.text.fast import GigatokenTokenizer
 from coredata.text.native_batch import one_encoding_thread
 
@@ -76,7 +79,7 @@ def execute(
         )
         try:
             for shard, future in results:
-                yield shard, _result(shard, future)
+                yield shard, _result(shard, future, job.work.path)
         except BrokenExecutor as error:
             if processes is None:
                 raise WorkerDied(
@@ -85,8 +88,15 @@ def execute(
             raise processes.death(board.running(), shards) from error
 
 
-def _result(shard: Shard, future: "Future[ShardResult]") -> ShardResult:
+def _result(shard: Shard, future: "Future[ShardResult]", work: str) -> ShardResult:
     error = future.exception()
+    if isinstance(error, OSError) and is_full(error):
+        place = work if local_path(work) is not None else tempfile.gettempdir()
+        raise PreprocessError(
+            f"{shard.describe()}: what is made of it cannot be written in {place} "
+            f"({error.strerror}). Make room there ({HOW_TO_SEE}) and run the same again: finished "
+            "shards are kept. Or give another output prefix (--output-prefix)"
+        ) from error
     if isinstance(error, OSError | ValueError):
         told = str(error)
         place = "" if shard.path in told else f"{shard.describe()}: "

@@ -1,8 +1,10 @@
 """A merge that was killed goes on where it was."""
 
+import errno
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,6 +98,55 @@ def test_checksums_after_an_interruption(sources, tmp_path):
     assert verify_block_checksums(target).size == (tmp_path / "all.bin").stat().st_size
     merge(sources, target)
     assert not (tmp_path / "all.crc").exists()
+
+
+MERGE = """
+import resource, sys
+from coredata.formats import merge
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    merge(sys.argv[3:], sys.argv[1])
+except OSError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("limit", [9_000_000, 200_000, 1000])
+def test_a_disk_that_takes_no_more(sources, whole, tmp_path, limit):
+    target = tmp_path / "all"
+    command = [sys.executable, "-c", MERGE, str(target), str(limit), *sources]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    match = re.fullmatch(
+        rf"{target} cannot be written to its end \(File too large\). ([\d,]+) of "
+        rf"{len(whole[0]):,} bytes of tokens are kept in {tmp_path}/.all.bin.merging. Make room "
+        "there \\(see df, quota and ulimit -f\\), and the same merge goes on from them; or delete "
+        rf"it and {tmp_path}/.all.merging.json, and give another output prefix "
+        "\\(--output-prefix\\)\n",
+        told,
+    )
+    assert match is not None, told
+    kept = int(match[1].replace(",", ""))
+    assert max(limit - 100_000, 0) <= kept <= limit
+    seen = []
+    merge(sources, target, progress=lambda done, total: seen.append(done))
+    assert written(tmp_path) == whole
+    assert hidden(tmp_path) == []
+    assert seen[0] > kept or kept == 0
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_no_room_for_the_index(sources, whole, tmp_path, monkeypatch, number):
+    def full(*_):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(merge_kept.GrowingIndex, "write", full)
+        with pytest.raises(OSError, match=rf"{len(whole[0]):,} of {len(whole[0]):,} bytes of tok"):
+            merge(sources, tmp_path / "all")
+    assert hidden(tmp_path) == [".all.bin.merging", ".all.merging.json"]
+    seen = []
+    merge(sources, tmp_path / "all", progress=lambda done, total: seen.append(done))
+    assert (seen, written(tmp_path)) == ([], whole)
 
 
 def test_a_killed_process(sources, whole, tmp_path):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from coredata.formats import IndexedDatasetBuilder
 from coredata.preprocess import PreprocessError, preprocess
 from coredata.text import NullTokenizer
 
@@ -284,6 +285,34 @@ def test_an_error_of_no_known_kind_says_where_it_came_from(corpus):
     with ThreadPoolExecutor(1) as executor, pytest.raises(MemoryError) as caught:
         preprocess(path, corpus.prefix, Exhausted(5), executor=executor)
     assert caught.value.__notes__ == [f"while working on shard 0 ({path}, bytes 0 to 17)"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_disk_that_takes_no_more(corpus, monkeypatch, number):
+    calls = []
+
+    def full(self, *arguments):
+        calls.append(self)
+        if len(calls) == 3:
+            raise OSError(number, os.strerror(number))
+        return add(self, *arguments)
+
+    add = IndexedDatasetBuilder.add_documents
+    path = corpus.write("in.jsonl", GOOD * 10)
+    told = (
+        f"shard 2 ({path}, bytes 60 to 90): what is made of it cannot be written in "
+        f"{corpus.prefix}.parts ({os.strerror(number)}). Make room there (see df, quota and ulimit "
+        "-f) and run the same again: finished shards are kept. Or give another output prefix "
+        "(--output-prefix)"
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(IndexedDatasetBuilder, "add_documents", full)
+        with pytest.raises(PreprocessError) as caught:
+            corpus.run(path, shard_bytes=30)
+    assert str(caught.value) == told
+    report = corpus.run(path, shard_bytes=30)
+    assert report.shards_reused == 2
+    assert corpus.texts() == [["good"]] * 10
 
 
 def test_the_report_does_not_replace_an_input(corpus):
