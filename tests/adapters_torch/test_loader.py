@@ -2,6 +2,7 @@ import json
 import multiprocessing
 import pickle
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -147,6 +148,106 @@ def test_a_failed_batch_is_tried_again(broken, workers):
             assert loader.consumed_samples == 8
         broken.works = True
         assert next(loader)["tokens"][0, 0].item() == 32
+
+
+class Unusual(Exception):
+    """Cannot be made of one text, nor pickled as it is."""
+
+    def __init__(self, place, number):
+        super().__init__(f"{place}: {number}", object())
+        self.lock = threading.Lock()
+
+
+class Raising:
+    """Raises whatever is asked of it at sample 8."""
+
+    def __init__(self, numbers, error):
+        self.numbers = numbers
+        self.error = error
+
+    def __len__(self):
+        return len(self.numbers)
+
+    def __getitem__(self, index):
+        return self.numbers[index]
+
+    def __getitems__(self, indices):
+        return self.numbers.__getitems__(indices)
+
+    def get_batch(self, indices):
+        if 8 in indices:
+            raise self.error()
+        return self.numbers.get_batch(indices)
+
+    def fingerprint(self):
+        return self.numbers.fingerprint()
+
+
+def _noted():
+    error = FileNotFoundError(2, "No such file", "/data/a.bin")
+    error.add_note("while reading a.bin")
+    return error
+
+
+NOTE = "while reading the batch of samples [8, 9, 10, 11], after which consumed_samples is 12"
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "text", "notes"),
+    [
+        (_noted, FileNotFoundError, "[Errno 2] No such file: '/data/a.bin'", ["while reading a.b"]),
+        (lambda: UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), UnicodeDecodeError, "bad", []),
+        (lambda: Unusual("here", 3), Unusual, "('here: 3', '<object object at", []),
+        (lambda: StopIteration(5), RuntimeError, "the dataset raised StopIteration(5)", []),
+    ],
+)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_error_is_the_same_from_a_worker(numbers, workers, make, kind, text, notes):
+    if make().__class__ is Unusual and not workers:
+        text = "('here: 3', <object object at"
+    sampler = MegatronPretrainingSampler(97, 0, 4, 0, 1)
+    options = {"num_workers": workers, "start_method": "fork" if workers else None}
+    with PretrainingDataLoader(Raising(numbers, make), sampler, **options) as loader:
+        next(loader)
+        next(loader)
+        with pytest.raises(kind) as raised:
+            next(loader)
+    error = raised.value
+    assert type(error) is kind
+    assert text in str(error)
+    assert len(error.__notes__) == len(notes) + 1
+    assert error.__notes__[-1] == NOTE
+    if kind is FileNotFoundError:
+        assert (error.errno, error.filename) == (2, "/data/a.bin")
+    if workers:
+        assert "in get_batch" in str(error.__cause__)
+
+
+def test_an_error_that_cannot_be_sent_names_its_samples_all_the_same(numbers):
+    hidden = type("Hidden", (ValueError,), {})
+    sampler = MegatronPretrainingSampler(97, 8, 4, 0, 1)
+    dataset = Raising(numbers, lambda: hidden("not to be found"))
+    with (
+        PretrainingDataLoader(dataset, sampler, num_workers=1, start_method="fork") as loader,
+        pytest.raises(RuntimeError, match="Hidden: not to be found") as raised,
+    ):
+        next(loader)
+    assert raised.value.__notes__ == [NOTE]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start_method", ["fork", "spawn", "forkserver"])
+def test_an_error_has_its_note_however_workers_start(numbers, start_method):
+    sampler = MegatronPretrainingSampler(101, 92, 4, 0, 1)
+    with PretrainingDataLoader(
+        numbers, sampler, num_workers=1, start_method=start_method
+    ) as loader:
+        next(loader)
+        with pytest.raises(IndexError) as raised:
+            next(loader)
+    assert raised.value.__notes__ == [
+        "while reading the batch of samples [96, 97, 98, 99], after which consumed_samples is 100"
+    ]
 
 
 def test_use_after_close(numbers):

@@ -95,8 +95,8 @@ def test_what_goes_with_each_batch(workers, told):
     batches = [next(plan) for _ in range(60)]
     for step in range(40):
         asked = next(numbers)
-        assert list(asked) == batches[step].indices.tolist()
-        assert due.popleft() == batches[step].consumed_samples
+        assert asked.step.indices.tolist() == batches[step].indices.tolist()
+        assert due.popleft().consumed_samples == batches[step].consumed_samples
         fresh = [tuple(indices.tolist()) for indices in asked.ahead]
         first = step < workers
         wanted = range(step + workers, step + told * workers + 1, workers)

@@ -4,6 +4,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
@@ -11,10 +12,11 @@ import torch
 
 from coredata.datasets.protocol import Dataset, LooksAhead
 from coredata.loading import BatchLoader
-from coredata.loading.prefetch import Step, steps
+from coredata.loading.prefetch import SamplesNamed, Step, read, steps
 from coredata.sampling import BatchSampler
 from coredata_torch.tensors import Tensors, as_tensors
-from coredata_torch.view import FetchedBatch, TorchDataset, collate
+from coredata_torch.view import TorchDataset
+from coredata_torch.worker_failure import Caught, WorkerFailure
 
 
 @runtime_checkable
@@ -80,13 +82,13 @@ class InWorkers:
         num_workers: int,
         start_method: str | None,
     ) -> None:
-        self._due: deque[int] = deque()
+        self._due: deque[Step] = deque()
         ahead = look_ahead if isinstance(dataset, LooksAhead) else 0
         told = -(-ahead // num_workers)
         loader = torch.utils.data.DataLoader(
             _ToldDataset(TorchDataset(dataset)),
             batch_sampler=_Numbers(steps(sampler), self._due, num_workers, told),
-            collate_fn=collate,
+            collate_fn=_as_it_is,
             num_workers=num_workers,
             multiprocessing_context=start_method,
             prefetch_factor=prefetch,
@@ -96,10 +98,13 @@ class InWorkers:
 
     def __next__(self) -> tuple[int, Tensors]:
         """See `Source`."""
-        if self._batches is None:
+        if self._batches is None or not self._due:
             raise StopIteration
-        batch = next(self._batches)
-        return self._due.popleft(), batch
+        with SamplesNamed(self._due[0]):  # where a worker dies
+            batch = next(self._batches)
+        if isinstance(batch, WorkerFailure):
+            batch.raise_again()
+        return self._due.popleft().consumed_samples, batch
 
     def stop(self) -> None:
         """See `Source`.
@@ -113,10 +118,12 @@ class InWorkers:
 
 
 @final
-class _Asked(list[int]):
-    """The samples of a batch, and those of later batches that the same worker will be asked for."""
+@dataclass(frozen=True)
+class _Asked:
+    """A batch, and the samples of later ones that the same worker will be asked for."""
 
-    ahead: Sequence[np.ndarray] = ()
+    step: Step
+    ahead: Sequence[np.ndarray]
 
 
 @final
@@ -136,25 +143,32 @@ class _ToldDataset(torch.utils.data.Dataset[Tensors]):
     def __getitem__(self, index: int) -> Tensors:
         return self._dataset[index]
 
-    def __getitems__(self, indices: _Asked) -> FetchedBatch:
+    def __getitems__(self, asked: _Asked) -> Tensors | WorkerFailure | None:
         source = self._dataset.source
-        if indices.ahead and isinstance(source, LooksAhead):
+        if asked.ahead and isinstance(source, LooksAhead):
             if self._teller is None:  # in the worker, at its first batch
                 self._teller = ThreadPoolExecutor(1, "coredata-worker-tell")
-            for samples in indices.ahead:
+            for samples in asked.ahead:
                 self._teller.submit(source.prefetch, samples)
-        return self._dataset.__getitems__(indices)
+        with Caught() as caught:
+            return as_tensors(read(source, asked.step))
+        return caught.failure
+
+
+def _as_it_is(batch: Any) -> Any:
+    """In place of a collate function: a batch is stacked already."""
+    return batch
 
 
 @final
-class _Numbers:
-    """A batch sampler that keeps, for each batch it gives out, the position after it.
+class _Numbers(torch.utils.data.Sampler[Any]):
+    """A batch sampler that keeps each batch that it gives out until that has come back.
 
     With each batch goes what a worker reads `told` batches of its own later; with its first one,
     all of its batches up to there.
     """
 
-    def __init__(self, plan: Iterator[Step], due: deque[int], workers: int, told: int) -> None:
+    def __init__(self, plan: Iterator[Step], due: deque[Step], workers: int, told: int) -> None:
         self._plan = plan
         self._due = due
         self._workers = workers
@@ -168,9 +182,7 @@ class _Numbers:
             if not coming:
                 return
             nearest = self._workers if number < self._workers else distance
-            asked = _Asked(coming[0].indices.tolist())
-            if self._told:
-                later = itertools.islice(coming, nearest, None, self._workers)
-                asked.ahead = [step.indices for step in later]
-            self._due.append(coming.popleft().consumed_samples)
-            yield asked
+            later = itertools.islice(coming, nearest, None, self._workers) if self._told else ()
+            ahead = [step.indices for step in later]
+            self._due.append(coming.popleft())
+            yield _Asked(self._due[-1], ahead)
