@@ -6,7 +6,6 @@ inputs they are and how many are known to be on the disk.
 """
 
 import contextlib
-import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -15,27 +14,18 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from coredata.formats.checksums import CountedFile
 from coredata.formats.errors import IndexedDatasetError
 from coredata.formats.full_disk import HOW_TO_SEE, is_full
 from coredata.formats.growing_index import GrowingIndex
 from coredata.formats.indexed import IndexedDataset
 from coredata.formats.paths import get_bin_path, get_idx_path
+from coredata.formats.publishing import publish_partial
 from coredata.formats.stream import check_dtype, token_chunks
 from coredata.formats.verify import verify_structure
-from coredata.storage import (
-    GrowingChecksums,
-    atomic_write,
-    begin_write,
-    checksum_path,
-    local_path,
-    remove,
-    size,
-)
+from coredata.storage import atomic_write, local_path, size
 
 SAFE_EVERY = 1 << 28
 """Bytes between two points from which a merge can go on."""
-_PIECE = 1 << 20
 _LEAST_ROOM = 1 << 16
 """Bytes that are freed on a full disk, for the note of how many are there."""
 
@@ -96,39 +86,6 @@ def write_kept(
         publish_partial(partial, index, target, dtype, checksums)
         os.unlink(journal)
     return index.sequence_count, index.document_count
-
-
-def publish_partial(
-    partial: str, index: GrowingIndex, target: str, dtype: np.dtype[Any], checksums: bool = False
-) -> None:
-    """Let a `.bin` file that is safe under another name, and its index, appear; the index last.
-
-    With `checksums`, a `.crc` file too, for which the tokens are read once more.
-    """
-    beside = checksum_path(get_bin_path(target))
-    with contextlib.ExitStack() as files:
-        # What is entered first is published last.
-        pending = files.enter_context(begin_write(get_idx_path(target)))
-        counted = CountedFile(pending.file)
-        with io.BufferedWriter(counted) as file:
-            index.write(file, dtype)
-        pending.prepare()
-        if checksums:
-            side = files.enter_context(begin_write(beside))
-            for part in _checksums(partial).finish(counted.checksum).stored():
-                side.file.write(part)
-            side.prepare()
-        remove(get_idx_path(target))
-        remove(beside)
-        os.replace(partial, str(local_path(get_bin_path(target))))
-
-
-def _checksums(path: str) -> GrowingChecksums:
-    growing = GrowingChecksums()
-    with open(path, "rb", buffering=0) as file:
-        while piece := file.read(_PIECE):
-            growing.update(piece)
-    return growing
 
 
 def _open(

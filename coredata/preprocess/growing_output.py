@@ -12,7 +12,7 @@ import numpy as np
 
 from coredata.formats import IndexedDataset, IndexedDatasetError, get_bin_path
 from coredata.formats.growing_index import GrowingIndex
-from coredata.formats.merge_kept import publish_partial
+from coredata.formats.publishing import publish_partial
 from coredata.formats.verify import verify_indexed
 from coredata.preprocess.work import Joined, WorkDirectory
 

@@ -69,7 +69,11 @@ class PendingFile(ABC):
 
 
 def begin_write(
-    path: str, storage_options: Mapping[str, Any] | None = None, *, durable: bool = True
+    path: str,
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    durable: bool = True,
+    temporary: str | None = None,
 ) -> PendingFile:
     """Start a file that will appear at `path` once it is complete.
 
@@ -78,14 +82,16 @@ def begin_write(
     the local temporary directory (`TMPDIR`), then uploaded in one go.
 
     Without `durable`, a local file is not waited for to be on the disk: it outlives this process,
-    and after a crash of the machine it may be there and not hold what was written.
+    and after a crash of the machine it may be there and not hold what was written. `temporary` is
+    the path, on the same file system, under which it is written; by default a new name beside it,
+    which stays if the process is killed.
 
     Raises:
         FileNotFoundError: the local directory does not exist.
     """
     local = local_path(path)
     if local is not None:
-        return _LocalFile(path, local, durable)
+        return _LocalFile(path, local, durable, temporary)
     if path.startswith(_S3):
         return _StreamedUpload(path, storage_options)
     return _StagedUpload(path, storage_options)
@@ -122,7 +128,7 @@ def remove(path: str, storage_options: Mapping[str, Any] | None = None) -> None:
 class _LocalFile(PendingFile):
     """Written to a hidden name in the same directory, so that the rename is atomic."""
 
-    def __init__(self, path: str, local: str, durable: bool) -> None:
+    def __init__(self, path: str, local: str, durable: bool, temporary: str | None) -> None:
         self.path = path
         self._final = local
         self._durable = durable
@@ -132,11 +138,13 @@ class _LocalFile(PendingFile):
                 f"cannot write {path}: the directory {directory} does not exist; create it first"
             )
         self._directory = directory
-        self._temporary = os.path.join(
-            directory, f".{name[:_NAME_KEPT]}.{uuid.uuid4().hex[:12]}.tmp"
-        )
+        unused = f".{name[:_NAME_KEPT]}.{uuid.uuid4().hex[:12]}.tmp"
+        self._temporary = temporary or os.path.join(directory, unused)
         # Not mkstemp: the file is to have the permissions that the user's umask gives.
-        self.file = open(self._temporary, "xb", buffering=_BUFFER)  # noqa: SIM115
+        if temporary:
+            self.file = open(self._temporary, "wb", buffering=_BUFFER)  # noqa: SIM115
+        else:
+            self.file = open(self._temporary, "xb", buffering=_BUFFER)  # noqa: SIM115
         self._published = False
 
     def prepare(self) -> None:

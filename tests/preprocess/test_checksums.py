@@ -62,17 +62,22 @@ def test_a_run_that_was_stopped_may_go_on_with_checksums(corpus, inputs, monkeyp
     assert verify_block_checksums(f"{corpus.prefix}_text_document").size
 
 
-@pytest.mark.parametrize("stop", ["tokens", "side file"])
-def test_a_run_that_stopped_at_the_end_leaves_nothing_hidden(corpus, inputs, monkeypatch, stop):
+@pytest.mark.parametrize(
+    "stop",
+    ["growing_output.publish_partial", "growing_output.verify_indexed", "publishing.os.replace"],
+)
+def test_a_run_that_was_killed_at_the_end_leaves_nothing_hidden(corpus, inputs, monkeypatch, stop):
     class Killed(BaseException):
         pass
 
     def killed(*_, **__):
         raise Killed
 
-    name = "publish_partial" if stop == "tokens" else "verify_indexed"
+    room = "preprocess" if stop.startswith("growing") else "formats"
     with monkeypatch.context() as patch:
-        patch.setattr(f"coredata.preprocess.growing_output.{name}", killed)
+        # Nobody tidies up after a process that is killed.
+        patch.setattr("coredata.storage.atomic._LocalFile.abort", lambda self: None)
+        patch.setattr(f"coredata.{room}.{stop}", killed)
         with pytest.raises(Killed):
             corpus.run(inputs, shard_bytes=1000, checksums=True)
     corpus.run(inputs, shard_bytes=1000, checksums=True)
