@@ -8,6 +8,7 @@ from coredata.loading.state import (
     StateMismatchError,
     fingerprint_differences,
     make_state,
+    read_place,
     read_state,
 )
 
@@ -19,6 +20,7 @@ __all__ = [
     "fingerprint_differences",
     "full_fingerprint",
     "make_state",
+    "read_place",
     "read_state",
     "state_with_skip_list",
 ]

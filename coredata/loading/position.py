@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from coredata.datasets.protocol import Dataset
-from coredata.loading.state import make_state, read_state
+from coredata.loading.state import make_state, read_place, read_state
 from coredata.sampling import BatchSampler
 
 BatchT = TypeVar("BatchT")
@@ -34,6 +34,7 @@ class Loader(Iterator[BatchT], ABC):
         self.dataset = dataset
         self.sampler = sampler
         self._consumed = int(sampler.consumed_samples)
+        self._place: int | None = None
         self._closed = False
 
     @property
@@ -74,7 +75,7 @@ class Loader(Iterator[BatchT], ABC):
             failure.callback(self._halt)
             consumed, batch = self._take()
             failure.pop_all()
-        self._consumed = consumed
+        self._consumed, self._place = consumed, None
         return batch
 
     def seek(self, consumed_samples: int) -> None:
@@ -94,7 +95,7 @@ class Loader(Iterator[BatchT], ABC):
             )
         self.sampler.resume(consumed_samples)
         self._halt()
-        self._consumed = int(consumed_samples)
+        self._consumed, self._place = int(consumed_samples), None
 
     def rewind(self) -> None:
         """Go back to where the sampler it was made with starts."""
@@ -105,7 +106,7 @@ class Loader(Iterator[BatchT], ABC):
 
         It may be taken at any time, also after `close`.
         """
-        return make_state(self._consumed, self.fingerprint())
+        return make_state(self._consumed, self.fingerprint(), self._place)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue where a state was taken, on whatever ranks and framework that was.
@@ -118,7 +119,9 @@ class Loader(Iterator[BatchT], ABC):
                 in another order; each difference is named.
             RuntimeError: the loader is closed.
         """
-        self.seek(read_state(state_dict, self.fingerprint()))
+        consumed, place = read_state(state_dict, self.fingerprint()), read_place(state_dict)
+        self.seek(consumed)
+        self._place = place
 
     def get_state(self) -> dict[str, Any]:
         """`state_dict`, under the name Grain's iterators have for it."""

@@ -18,17 +18,38 @@ class StateMismatchError(ValueError):
     """A state that was saved over another dataset, or order of it, than it is loaded into."""
 
 
-def make_state(consumed_samples: int, fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+def make_state(
+    consumed_samples: int, fingerprint: Mapping[str, Any], place: int | None = None
+) -> dict[str, Any]:
     """The state after `consumed_samples` samples, counted over all ranks, of a dataset.
+
+    Args:
+        consumed_samples: samples.
+        fingerprint: of the dataset and its order.
+        place: where in the whole dataset that is; see `read_place`.
 
     Raises:
         TypeError: the fingerprint holds something JSON cannot.
     """
-    return {
+    state = {
         "version": STATE_VERSION,
         "consumed_samples": int(consumed_samples),
         "fingerprint": _plain(fingerprint),
     }
+    return state if place is None else {**state, "place": int(place)}
+
+
+def read_place(state: Mapping[str, Any]) -> int | None:
+    """The sample of the whole dataset before which a state stands, where it says so.
+
+    It does where samples right before it are on a skip list that was put into the state after they
+    were passed or read: `consumed_samples` alone would stand before them. The next list that is put
+    in may have to know (`state_with_skip_list`); loaders need not, and hand it on until they read.
+
+    Raises:
+        ValueError: it is no whole number.
+    """
+    return _count(state, "place") if "place" in state else None
 
 
 def read_state(state: Any, fingerprint: Mapping[str, Any]) -> int:

@@ -5,7 +5,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from coredata_torch import LoaderConfig, PaddedToLongest, build_pretraining_data_loader
+from coredata_torch import (
+    LoaderConfig,
+    PaddedToLongest,
+    TorchBatchSampler,
+    build_pretraining_data_loader,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -215,6 +220,74 @@ def test_a_state_goes_on_with_another_list_at_the_same_place(old, new, consumed)
         place = kept[consumed - 1] + 1 if consumed else 0
         expected = [k for k in range(place, 40) if k not in new]
         assert flat(firsts(after)) == texts[expected].tolist()
+
+
+SETS = st.sets(st.integers(0, 39), max_size=30)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("skip"), SETS),
+            st.tuples(st.just("read"), st.integers(0, 6)),
+            st.tuples(st.just("load"), st.booleans()),
+        ),
+        max_size=8,
+    )
+)
+def test_lists_may_follow_each_other(acts):
+    """A slow twin keeps the place itself: one more than the last sample that was read."""
+    whole = dataset()
+    texts = everything(whole)
+
+    def loader(skip):
+        view = WithoutSamples(whole, sorted(skip))
+        return BatchLoader(view, MegatronPretrainingSampler(len(view), 0, 1, 0, 1), prefetch=0)
+
+    state = loader(()).state_dict()
+    skip: set[int] = set()
+    place = 0
+    for act, value in acts:
+        if act == "skip":
+            skip = value
+            state = json.loads(json.dumps(state_with_skip_list(state, SkipList.of(sorted(skip)))))
+            continue
+        with loader(skip) as batches:
+            batches.load_state_dict(state)
+            count = value if act == "read" else 0
+            coming = [k for k in range(place, 40) if k not in skip][:count]
+            assert flat(firsts(islice(batches, count))) == texts[coming].tolist()
+            place = coming[-1] + 1 if coming else place
+            if act == "load" and value:
+                numbers = iter(TorchBatchSampler(batches.sampler, batches.dataset))
+                numbers.load_state_dict(state)
+                state = numbers.state_dict()
+            else:
+                state = batches.state_dict()
+    with loader(skip) as batches:
+        batches.load_state_dict(state)
+        expected = [k for k in range(place, 40) if k not in skip]
+        assert flat(firsts(batches)) == texts[expected].tolist()
+
+
+def test_a_place_that_is_none():
+    view = WithoutSamples(dataset(), [4, 5])
+    with BatchLoader(view, MegatronPretrainingSampler(38, 0, 4, 0, 1)) as loader:
+        next(loader)
+        state = loader.state_dict()
+    assert "place" not in state
+    assert state_with_skip_list({**state, "place": 5}, SkipList())["consumed_samples"] == 5
+    for place in (3, 7):
+        text = f"before sample {place} of the whole dataset, but with consumed_samples 4 it is one "
+        with pytest.raises(ValueError, match=text + "of 4 to 6"):
+            state_with_skip_list({**state, "place": place}, SkipList())
+    with pytest.raises(ValueError, match=r"the loader state's place is 4\.5, expected a whole num"):
+        loader_of(view).load_state_dict({**state, "place": 4.5})
+
+
+def loader_of(view):
+    return BatchLoader(view, MegatronPretrainingSampler(len(view), 0, 4, 0, 1))
 
 
 def test_states_that_cannot_go_on_with_another_list():

@@ -6,7 +6,7 @@ from typing import Any, final
 import torch
 
 from coredata.datasets.protocol import Dataset
-from coredata.loading import full_fingerprint, make_state, read_state
+from coredata.loading import full_fingerprint, make_state, read_place, read_state
 from coredata.loading.prefetch import Step, steps
 from coredata.sampling import BatchSampler
 
@@ -45,17 +45,18 @@ class BatchNumbers(Iterator[list[int]]):
         self._sampler = sampler
         self._fingerprint = fingerprint
         self._consumed = int(sampler.consumed_samples)
+        self._place: int | None = None
         self._steps: Iterator[Step] = steps(sampler)
 
     def __next__(self) -> list[int]:
         """The sample numbers of the next batch."""
         step = next(self._steps)
-        self._consumed = step.consumed_samples
+        self._consumed, self._place = step.consumed_samples, None
         return step.indices.tolist()
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that was given, as of every loader of coredata."""
-        return make_state(self._consumed, self._fingerprint)
+        return make_state(self._consumed, self._fingerprint, self._place)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a position, of any loader of coredata over this dataset.
@@ -64,6 +65,6 @@ class BatchNumbers(Iterator[list[int]]):
             ValueError: a malformed state, or a position where no batch of this sampler begins.
             StateMismatchError: it was saved over another dataset or order.
         """
-        consumed = read_state(state_dict, self._fingerprint)
+        consumed, place = read_state(state_dict, self._fingerprint), read_place(state_dict)
         self._steps = steps(self._sampler.resume(consumed))
-        self._consumed = consumed
+        self._consumed, self._place = consumed, place
