@@ -3,21 +3,31 @@
 Only `.idx` files are written, never `.bin`. The old one is kept under another name.
 """
 
+import io
 import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from coredata.formats.checksums import CountedFile
 from coredata.formats.errors import IndexedDatasetError, MissingFileError
 from coredata.formats.index import read_header
 from coredata.formats.layout import HEADER, Counts, write_index
 from coredata.formats.pair import has_modes
 from coredata.formats.paths import get_bin_path, get_idx_path
+from coredata.formats.repair_doubt import dtype_doubt
 from coredata.formats.repair_scan import LONGEST, document_lengths, ends_with
 from coredata.formats.verify import find_pair_faults
-from coredata.formats.verify_scan import scan_tokens
-from coredata.storage import begin_write, exists, local_path, open_reader
+from coredata.storage import (
+    ChecksumFileError,
+    begin_write,
+    checksum_path,
+    exists,
+    local_path,
+    open_checksums,
+    open_reader,
+)
 
 
 @dataclass(frozen=True)
@@ -53,13 +63,15 @@ def repair_index(
       after each sequence if all documents so far have one; or with `eod`, after each sequence that
       ends in it; or a single one, if a single sequence is left.
     - There is no index: with `eod` and `dtype`, each document ends in `eod`, and so does the file.
+      If there are checksums beside it, the index must have its own; if not, the dtype is taken as
+      given unless the ids speak against it.
 
     Args:
         path_prefix: the pair, without `.bin` and `.idx`; a local path.
         eod: id that ends documents.
         dtype: of the tokens, where no index says it.
-        vocab_size: where no index says the dtype, ids must be below it; a wrong dtype seldom
-            passes.
+        vocab_size: where no index says the dtype, ids must be below it, and the dtype must be
+            large enough for it; a wrong dtype seldom passes.
 
     Raises:
         NotRepairableError: it is not certain; the text says why and what to give.
@@ -182,14 +194,9 @@ def _index_from_tokens(
             f"{bin_path} has {size} bytes, which are no whole number of {kind.name} ids; give the "
             "dtype that it was written with"
         )
-    if vocab_size is not None:
-        scan = scan_tokens(open_reader(bin_path, mmap=False), kind, vocab_size)
-        if scan.outside:
-            raise NotRepairableError(
-                f"{bin_path}: read as {kind.name}, {scan.outside:,} ids are not in a vocabulary of "
-                f"{vocab_size}, the first at token {scan.first_outside:,}; give the dtype and the "
-                "vocabulary that it was written with"
-            )
+    doubt = dtype_doubt(bin_path, kind, eod, vocab_size)
+    if doubt:
+        raise NotRepairableError(f"{bin_path}: {doubt}")
     lengths, rest = document_lengths(bin_path, kind, eod)
     if rest:
         raise NotRepairableError(
@@ -203,8 +210,23 @@ def _index_from_tokens(
             f"format holds; eod={eod} or dtype={kind.name} is wrong"
         )
     documents = np.arange(lengths.size + 1, dtype=np.int64)
-    _put(prefix, kind, lengths.astype(np.int32), documents, None)
-    return Repaired(path, None, f"wrote {lengths.size} documents, each up to its id {eod}")
+    beside = checksum_path(bin_path)
+    known = _index_checksum(bin_path, size) if exists(beside) else None
+    _put(prefix, kind, lengths.astype(np.int32), documents, None, known)
+    if known is None:
+        grounds = f"{kind.name} was taken as given, and nothing in the file speaks against it"
+    else:
+        grounds = f"the index has the checksum that {beside} notes for it"
+    what = f"wrote {lengths.size} documents, each up to its id {eod}; {grounds}"
+    return Repaired(path, None, what)
+
+
+def _index_checksum(bin_path: str, size: int) -> int:
+    """CRC-32 of the lost index, as the checksums beside the tokens have it."""
+    try:
+        return open_checksums(bin_path, size, thorough=True).index
+    except ChecksumFileError as error:
+        raise NotRepairableError(f"{error}; or move it away, if it is of another file") from error
 
 
 def _put(
@@ -213,12 +235,27 @@ def _put(
     lengths: np.ndarray,
     documents: np.ndarray,
     modes: np.ndarray | None,
+    checksum: int | None = None,
 ) -> str | None:
-    """Write the index beside its place, keep the old one, then put the new one in its place."""
+    """Write the index beside its place, keep the old one, then put the new one in its place.
+
+    Raises:
+        NotRepairableError: it does not have the CRC-32 `checksum`, if that is given.
+    """
     path = get_idx_path(prefix)
     kept = _free_name(path) if exists(path) else None
     with begin_write(path) as pending:
-        write_index(pending.file, dtype, lengths, documents, modes)
+        counted = CountedFile(pending.file)
+        with io.BufferedWriter(counted) as file:
+            write_index(file, dtype, lengths, documents, modes)
+        if checksum not in (None, counted.checksum):
+            beside = checksum_path(get_bin_path(prefix))
+            raise NotRepairableError(
+                f"{path}: {beside} has the checksum {checksum:08x} of the index that is lost, and "
+                f"the one made from the tokens as {dtype.name} has {counted.checksum:08x}. Give "
+                "the --eod and --dtype that they were written with; if these are right, documents "
+                f"have several sequences: move {beside} away to have one for each document"
+            )
         pending.prepare()
         if kept is not None:
             os.link(str(local_path(path)), str(local_path(kept)))

@@ -32,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--repair",
         action="store_true",
         help="write a new .idx where its content is certain (a short document list, wrong "
-        "pointers; a missing one if documents end in --eod) and keep the old one under another "
-        "name; rename the files of damaged caches, so that they are built again",
+        "pointers; a missing one from --eod and --dtype, if neither the ids nor PREFIX.crc speak "
+        "against them) and keep the old one under another name; rename the files of damaged "
+        "caches, so that they are built again",
     )
     parser.add_argument(
         "--eod", type=int, metavar="ID", help="id that ends documents, for --repair"

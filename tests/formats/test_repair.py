@@ -135,7 +135,107 @@ def test_a_missing_index(write, tmp_path, dtype):
     (tmp_path / "corpus.idx").unlink()
     repaired = repair_index(prefix, eod=EOD, dtype=dtype, vocab_size=10)
     assert (tmp_path / "corpus.idx").read_bytes() == whole
-    assert (repaired.kept, repaired.what) == (None, "wrote 4 documents, each up to its id 9")
+    assert (repaired.kept, repaired.what) == (
+        None,
+        f"wrote 4 documents, each up to its id 9; {np.dtype(dtype).name} was taken as given, and "
+        "nothing in the file speaks against it",
+    )
+
+
+def without_index(tmp_path, documents, dtype, checksums=False):
+    """A pair whose index is lost; its prefix, and the index."""
+    prefix = str(tmp_path / "x")
+    with IndexedDatasetBuilder(prefix, dtype, checksums=checksums) as builder:
+        for document in documents:
+            builder.add_document(document, [len(document)])
+        builder.finalize()
+    whole = (tmp_path / "x.idx").read_bytes()
+    (tmp_path / "x.idx").unlink()
+    return prefix, whole
+
+
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [
+        ("uint16", "uint8"),
+        ("int32", "uint16"),
+        ("int32", "uint8"),
+        ("int64", "int32"),
+        ("int64", "uint8"),
+    ],
+)
+@pytest.mark.parametrize("vocab_size", [250, 50_257, 64_000])
+def test_a_dtype_that_is_too_narrow(tmp_path, stored, given, vocab_size):
+    rng = np.random.default_rng(1)
+    documents = [[*rng.integers(1, vocab_size, 30).tolist(), 0] for _ in range(200)]
+    prefix, whole = without_index(tmp_path, documents, stored)
+    bytes_of_one = np.dtype(stored).itemsize
+    text = rf"x\.bin: read as {given}, every .* as where an id takes {bytes_of_one} bytes; give the"
+    with pytest.raises(NotRepairableError, match=text):
+        repair_index(prefix, eod=0, dtype=given)
+    assert not (tmp_path / "x.idx").exists()
+    repair_index(prefix, eod=0, dtype=stored)
+    assert (tmp_path / "x.idx").read_bytes() == whole
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32"])
+@pytest.mark.parametrize("length", [1, 2, 7, 8])
+def test_a_dtype_that_is_right(tmp_path, dtype, length):
+    """The last document is empty, so that the file ends in two zeros."""
+    rng = np.random.default_rng(length)
+    documents = [[*rng.integers(1, 250, rng.integers(0, 2 * length)), 0] for _ in range(200)]
+    prefix, whole = without_index(tmp_path, [*documents, [1, 0], [0], [0]], dtype)
+    repair_index(prefix, eod=0, dtype=dtype)
+    assert (tmp_path / "x.idx").read_bytes() == whole
+
+
+def test_a_vocabulary_overrules_what_the_ids_look_like(tmp_path):
+    prefix, _ = without_index(tmp_path, [[7, 0] * 500, [0] * 2], "uint8")
+    with pytest.raises(NotRepairableError, match=r"if it is this one, --vocab-size too"):
+        repair_index(prefix, eod=0, dtype="uint8")
+    repair_index(prefix, eod=0, dtype="uint8", vocab_size=256)
+
+
+def test_a_vocabulary_that_the_dtype_cannot_hold(tmp_path):
+    prefix, _ = without_index(tmp_path, [[7, 0]], "uint16")
+    text = r"uint8 has ids up to 255, too few for a vocabulary of 50,257; give the dtype and"
+    with pytest.raises(NotRepairableError, match=text):
+        repair_index(prefix, eod=0, dtype="uint8", vocab_size=50_257)
+    repair_index(prefix, eod=0, dtype="uint16", vocab_size=65_536)
+
+
+@pytest.mark.parametrize("ids", [[5, -1, 0], [5, 1 << 24, 0]])
+def test_ids_that_no_vocabulary_has(tmp_path, ids):
+    prefix, _ = without_index(tmp_path, [ids], "int32")
+    text = r"read as int32, 1 ids are negative or not below 16,777,216, the first at token 1; give"
+    with pytest.raises(NotRepairableError, match=text):
+        repair_index(prefix, eod=0, dtype="int32")
+    if ids[1] > 0:
+        repair_index(prefix, eod=0, dtype="int32", vocab_size=1 << 25)
+
+
+def test_a_file_of_narrower_ids_read_as_wider_ones(tmp_path):
+    rng = np.random.default_rng(2)
+    documents = [[*rng.integers(1, 50_000, 31).tolist(), 0] for _ in range(20)]
+    prefix, _ = without_index(tmp_path, [*documents, [0, 0]], "uint16")
+    with pytest.raises(NotRepairableError, match=r"read as int32, \d+ ids are negative or not"):
+        repair_index(prefix, eod=0, dtype="int32")
+
+
+def test_checksums_know_the_index(tmp_path):
+    documents = [[1, 2, EOD], [EOD], [3, EOD], [1, 2, EOD]]
+    prefix, whole = without_index(tmp_path, documents, "uint16", checksums=True)
+    text = r"x\.idx: .*x\.crc has the checksum [0-9a-f]{8} of the index that is lost, and the one"
+    with pytest.raises(NotRepairableError, match=text):
+        repair_index(prefix, eod=EOD, dtype="int16")
+    (tmp_path / "x.bin").write_bytes((tmp_path / "x.bin").read_bytes()[:4])
+    with pytest.raises(NotRepairableError, match=r"x\.crc holds the checksums of a file of 18 byt"):
+        repair_index(prefix, eod=2, dtype="uint16")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.bin", "x.crc"]
+    prefix, whole = without_index(tmp_path, documents, "uint16", checksums=True)
+    repaired = repair_index(prefix, eod=EOD, dtype="uint16")
+    assert (tmp_path / "x.idx").read_bytes() == whole
+    assert repaired.what.endswith(f"; the index has the checksum that {prefix}.crc notes for it")
 
 
 def test_a_missing_index_that_is_not_certain(write, tmp_path):
