@@ -59,7 +59,10 @@ class BlendedMegatronDatasetConfig:
     """Directory for index arrays. None: build them in memory and write nothing."""
 
     mmap_bin_files: bool = True
-    """Map token files (True), or read them by position (False)."""
+    """Map token files (True), or read them by position (False).
+
+    A mapped file that another program makes shorter meanwhile ends the process with a bus error;
+    read by position it raises an error: choose False where that can happen."""
 
     mock: bool = field(init=False, default=False)
     """Whether data are made up, because no blend is given. Computed."""

@@ -33,13 +33,15 @@ class IndexedDataset:
 
     A source of tokens for datasets (`coredata.datasets.protocol.TokenSource`). It pickles to its
     path and options, and opens its files again on first use. Arrays it returns are read-only
-    views of the files where these are mapped.
+    views of the files where these are mapped. If another program makes a mapped file shorter
+    meanwhile, the process ends with a bus error at the next read behind its end: write new files
+    and rename them instead, or read with `mmap=False`, which raises an error.
 
     Args:
         path_prefix: path or URL of the pair of files, without `.bin` and `.idx`.
         multimodal: whether each sequence has a mode; items then come as (tokens, mode).
-        mmap: map the `.bin` file into memory; False reads it by position. URLs are read
-            by ranges.
+        mmap: map the `.bin` file into memory, which must not become shorter meanwhile; False
+            reads it by position, and raises an error then. URLs are read by ranges.
         storage_options: for URLs, passed to fsspec.
         sequences_per_dataset: the counts in the header of `.idx` (sequences, and entries of the
             document list) where they are known; with `dtype_code`, the header is not read.

@@ -3,6 +3,9 @@
 import multiprocessing
 import os
 import pickle
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -119,3 +122,28 @@ def test_threads_share_a_reader(tmp_path, mmap):
         for sequence, out in enumerate(pool.map(read, range(200))):
             first = starts[sequence]
             np.testing.assert_array_equal(out, np.arange(first, first + lengths[sequence]))
+
+
+SHORTER = """
+import os, resource, sys
+from coredata.formats import IndexedDataset
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+dataset = IndexedDataset(sys.argv[1], mmap=sys.argv[2] == "map")
+assert dataset[0].sum() > 0
+os.truncate(sys.argv[1] + ".bin", 100)
+dataset[len(dataset) - 1].sum()
+"""
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read(tmp_path):
+    prefix = str(tmp_path / "corpus")
+    ended = {}
+    for way in ("map", "position"):
+        with IndexedDatasetBuilder(prefix, np.int32) as builder:
+            builder.add_documents(np.ones(40_000, np.int32), np.full(40, 1000))
+            builder.finalize()
+        command = [sys.executable, "-c", SHORTER, prefix, way]
+        ended[way] = subprocess.run(command, capture_output=True, text=True)
+    assert ended["map"].returncode == -signal.SIGBUS
+    assert ended["position"].returncode == 1
+    assert f"{prefix}.bin" in ended["position"].stderr.splitlines()[-1]
