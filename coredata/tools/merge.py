@@ -33,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="allow different dtypes, and write the narrowest that holds them all",
     )
+    parser.add_argument(
+        "--write-checksums",
+        action="store_true",
+        help="also write the checksums of the output, to .crc beside it, for readers of a URL to "
+        "find flipped bytes with",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, for scripts")
 
 
@@ -60,7 +66,13 @@ def run(args: argparse.Namespace) -> int:
         return f"{done / total:.0%} of {size_text(total)}"
 
     with progress(look):
-        merged = merge(prefixes, args.output_prefix, args.widen, progress=told)
+        merged = merge(
+            prefixes,
+            args.output_prefix,
+            args.widen,
+            checksums=args.write_checksums,
+            progress=told,
+        )
     if args.json:
         print_json({"inputs": prefixes, **vars(merged)})
         return OK

@@ -64,7 +64,7 @@ def test_a_run_that_was_stopped_may_go_on_with_checksums(corpus, inputs, monkeyp
 
 @pytest.mark.parametrize(
     "stop",
-    ["growing_output.publish_partial", "growing_output.verify_indexed", "publishing.os.replace"],
+    ["growing_output.publish_partial", "growing_output.verify_indexed", "publishing.remove"],
 )
 def test_a_run_that_was_killed_at_the_end_leaves_nothing_hidden(corpus, inputs, monkeypatch, stop):
     class Killed(BaseException):

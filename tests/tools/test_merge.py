@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from coredata.formats import IndexedDataset, IndexedDatasetBuilder
+from coredata.formats import IndexedDataset, IndexedDatasetBuilder, verify_block_checksums
 from coredata.tools import merge as command
 from coredata.tools import output
 
@@ -44,6 +44,14 @@ def test_prefixes_in_the_order_given(tmp_path):
     write(tmp_path / "b", [[2]])
     run("--input", tmp_path / "b", tmp_path / "a", "--output-prefix", tmp_path / "out")
     assert IndexedDataset(str(tmp_path / "out"))[0].tolist() == [2]
+
+
+def test_checksums(tmp_path):
+    write(tmp_path / "a", [[1]])
+    run("--input", tmp_path / "a", "--output-prefix", tmp_path / "out")
+    assert not (tmp_path / "out.crc").exists()
+    run("--input", tmp_path / "a", "--output-prefix", tmp_path / "out", "--write-checksums")
+    assert verify_block_checksums(tmp_path / "out").size == 2
 
 
 def test_dtypes(tmp_path):
