@@ -132,7 +132,7 @@ def open_parquet(path: str, stream: Any) -> Any:
     """The `pyarrow.parquet.ParquetFile` of an open file; checksums of its pages are checked.
 
     Raises:
-        ModuleNotFoundError: the package pyarrow is missing.
+        ImportError: the package pyarrow is missing or broken.
         DamagedFileError: this is no intact parquet file.
     """
     try:
@@ -140,6 +140,11 @@ def open_parquet(path: str, stream: Any) -> Any:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"reading {path} needs the package pyarrow; pip install 'coredata[parquet]'"
+        ) from error
+    except ImportError as error:
+        raise ImportError(
+            f"reading {path} needs the package pyarrow, which is installed, but cannot be imported "
+            f"({error}); pip install --force-reinstall pyarrow"
         ) from error
     with damage_told(path):
         return pyarrow.parquet.ParquetFile(

@@ -50,7 +50,7 @@ class SentenceSplitter:
         """The sentences of `text`, in order.
 
         Raises:
-            ModuleNotFoundError: the package sentencex is missing.
+            ImportError: the package sentencex is missing or broken.
             ValueError: the language is no code that sentencex lists, and no known name.
         """
         parts = _segment()(self.code, text)
@@ -85,7 +85,7 @@ class SentenceSplitter:
         """Fail now rather than at the first text.
 
         Raises:
-            ModuleNotFoundError: the package sentencex is missing.
+            ImportError: the package sentencex is missing or broken.
             ValueError: the language is no code that sentencex lists, and no known name.
         """
         _ = self.code
@@ -110,5 +110,10 @@ def _segment() -> Callable[[str, str], list[str]]:
         raise ModuleNotFoundError(
             "splitting into sentences needs the package sentencex; "
             "pip install 'coredata[sentences]'"
+        ) from error
+    except ImportError as error:
+        raise ImportError(
+            "splitting into sentences needs the package sentencex, which is installed, but cannot "
+            f"be imported ({error}); pip install --force-reinstall sentencex"
         ) from error
     return sentencex.segment

@@ -134,3 +134,17 @@ def test_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'coredata\[parquet\]'"):
         list(ParquetRows(path, ["text"]))
+
+
+def test_with_a_broken_pyarrow(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.parquet", pa.table({"text": ["a"]}))
+    (tmp_path / "pyarrow").mkdir()
+    (tmp_path / "pyarrow" / "__init__.py").write_text("raise ImportError('libarrow.so: no')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+        monkeypatch.delitem(sys.modules, name)
+    told = (
+        r"a\.parquet needs the package pyarrow, which is .* \(libarrow\.so: no\); pip install --fo"
+    )
+    with pytest.raises(ImportError, match=told):
+        list(ParquetRows(path, ["text"]))

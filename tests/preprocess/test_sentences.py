@@ -101,6 +101,16 @@ def test_without_the_package(monkeypatch):
         SentenceSplitter().check()
 
 
+def test_with_a_broken_package(tmp_path, monkeypatch):
+    (tmp_path / "sentencex.py").write_text("raise ImportError('sentencex.so: no')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "sentencex")
+    with pytest.raises(
+        ImportError, match=r"package sentencex, .* \(sentencex\.so: no\); pip install"
+    ):
+        SentenceSplitter().check()
+
+
 def test_sentences_become_sequences_of_one_document(corpus):
     rows = [{"text": "One. Two."}, {"text": ["Three. Four.", "Five"]}, {"text": " \n"}]
     report = corpus.run(
