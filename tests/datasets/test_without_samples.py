@@ -11,7 +11,7 @@ from coredata_torch import (
     TorchBatchSampler,
     build_pretraining_data_loader,
 )
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coredata.datasets import ArraySource, GPTDataset, GPTDatasetConfig, WithoutSamples
@@ -225,7 +225,7 @@ def test_a_state_goes_on_with_another_list_at_the_same_place(old, new, consumed)
 SETS = st.sets(st.integers(0, 39), max_size=30)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.lists(
         st.one_of(
@@ -236,6 +236,8 @@ SETS = st.sets(st.integers(0, 39), max_size=30)
         max_size=8,
     )
 )
+@example([("read", 6), ("read", 6), ("skip", {9, 10, 11, 12}), ("load", False), ("skip", set())])
+@example([("read", 6), ("read", 6), ("skip", {9, 10, 11, 12}), ("load", True), ("skip", {3, 9})])
 def test_lists_may_follow_each_other(acts):
     """A slow twin keeps the place itself: one more than the last sample that was read."""
     whole = dataset()
