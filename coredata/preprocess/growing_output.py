@@ -15,6 +15,7 @@ from coredata.formats.growing_index import GrowingIndex
 from coredata.formats.publishing import publish_partial
 from coredata.formats.verify import verify_indexed
 from coredata.preprocess.work import Joined, WorkDirectory
+from coredata.storage import open_binary
 
 _COPIED = 1 << 20
 _SHARE = 10
@@ -50,7 +51,7 @@ class GrowingOutput:
         self._shards = 0
         self._files: list[BinaryIO] = []
         self._open = contextlib.ExitStack()
-        self._noted = Joined(0, (0,) * len(self._targets))
+        self._noted = work.joined(len(self._targets))
         self._note_after = 0.0
 
     def __enter__(self) -> "GrowingOutput":
@@ -59,10 +60,6 @@ class GrowingOutput:
                 path = self._work.joined_path(number)
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
                 self._files.append(opened.enter_context(open(descriptor, "rb+")))
-            there = [os.fstat(file.fileno()).st_size for file in self._files]
-            noted = self._work.joined(len(self._targets))
-            if noted is not None and all(a <= b for a, b in zip(noted.sizes, there, strict=True)):
-                self._noted = noted
             for file, size in zip(self._files, self._noted.sizes, strict=True):
                 file.truncate(size)
                 file.seek(size)
@@ -89,7 +86,7 @@ class GrowingOutput:
             part = IndexedDataset(prefix)
             index.extend(part.sequence_lengths, np.diff(part.document_indices), None)
             if shard >= self._noted.shards:
-                with open(get_bin_path(prefix), "rb", buffering=0) as tokens:
+                with open_binary(get_bin_path(prefix)) as tokens:
                     shutil.copyfileobj(tokens, file, _COPIED)
         if shard >= self._noted.shards and time.monotonic() >= self._note_after:
             self._note()

@@ -26,7 +26,7 @@ from coredata.preprocess.report import PreprocessReport, RowCounts, count_of
 from coredata.preprocess.sentences import SentenceSplitter
 from coredata.preprocess.shard import BATCH_BYTES, Job
 from coredata.preprocess.tally import Tally
-from coredata.preprocess.work import OpenedWork, WorkDirectory
+from coredata.preprocess.work import OpenedWork, ShardResult, WorkDirectory
 from coredata.storage import local_path, remove
 from coredata.text import Tokenizer, require_eod
 
@@ -148,8 +148,7 @@ def preprocess(
     with work.held():
         opened = work.open(identity, plan_shards(files, cut))
         shards = opened.shards
-        earlier = [work.finished(shard.index, keys) for shard in shards] if opened.continues else []
-        reused = {result.shard: result for result in earlier if result is not None}
+        reused = _finished(work, opened, keys)
         if progress is not None:
             _tell_beginning(progress, opened, len(reused))
         remove(report_path, storage_options)
@@ -217,6 +216,17 @@ def preprocess(
         end_token_text=end_text,
         seconds=time.monotonic() - begun,
     )
+
+
+def _finished(
+    work: WorkDirectory, opened: OpenedWork, keys: Sequence[str]
+) -> dict[int, ShardResult]:
+    """Results of the shards that an earlier run has finished."""
+    if not opened.continues:
+        return {}
+    joined = work.joined(len(keys)).shards
+    results = (work.finished(shard.index, keys, joined) for shard in opened.shards)
+    return {result.shard: result for result in results if result is not None}
 
 
 def _tell_beginning(progress: TextStream, opened: OpenedWork, reused: int) -> None:

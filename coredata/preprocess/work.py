@@ -108,14 +108,21 @@ class WorkDirectory:
         return join(self.path, f"{shard:06d}.json")
 
     def joined_path(self, key_number: int) -> str:
-        """File in which the tokens of a key are put together; local."""
-        return join(self.path, f"joined_{key_number}.bin")
+        """File in which the tokens of a key are put together, if the directory is local."""
+        return os.path.join(local_path(self.path) or "", f"joined_{key_number}.bin")
 
-    def joined(self, keys: int) -> Joined | None:
-        """How far a run before is known to have put part files together."""
+    def joined(self, keys: int) -> Joined:
+        """How far a run before is known to have put part files together, as the files are now."""
+        nothing = Joined(0, (0,) * keys)
         saved = self._read_json(join(self.path, _JOINED))
         if saved is None or len(saved["sizes"]) != keys:
-            return None
+            return nothing
+        try:
+            there = [os.stat(self.joined_path(key_number)).st_size for key_number in range(keys)]
+        except FileNotFoundError:
+            return nothing
+        if any(size < noted for size, noted in zip(there, saved["sizes"], strict=True)):
+            return nothing
         return Joined(saved["shards"], tuple(saved["sizes"]))
 
     def note_joined(self, joined: Joined) -> None:
@@ -182,10 +189,15 @@ class WorkDirectory:
             self._write_json(join(self.path, _PLAN), plan)
         return OpenedWork(tuple(fresh), False, tuple(changed))
 
-    def finished(self, shard: int, keys: Sequence[str]) -> ShardResult | None:
-        """The result of a shard that an earlier run finished and whose files are all there."""
+    def finished(
+        self, shard: int, keys: Sequence[str], joined_shards: int = 0
+    ) -> ShardResult | None:
+        """The result of a shard that an earlier run finished and whose files are all there.
+
+        The tokens of the first `joined_shards` are not read: they are needed no more.
+        """
         saved = self._read_json(self.result_path(shard))
-        if saved is None or saved["parts"] != self._parts(shard, len(keys)):
+        if saved is None or not self._are_there(shard, saved["parts"], shard < joined_shards):
             return None
         if saved["rows"]["bad_lines"] and not exists(
             self.problems_path(shard), self.storage_options
@@ -199,7 +211,10 @@ class WorkDirectory:
         saved = {
             "rows": asdict(result.rows),
             "keys": {key: asdict(counts) for key, counts in result.keys.items()},
-            "parts": self._parts(result.shard, len(result.keys)),
+            "parts": [
+                self._size_and_checksum(path)
+                for path in self._part_paths(result.shard, len(result.keys))
+            ],
         }
         self._write_json(self.result_path(result.shard), saved, durable=False)
 
@@ -234,19 +249,27 @@ class WorkDirectory:
             remove(self.result_path(shard.index), self.storage_options)
         remove(join(self.path, _PLAN), self.storage_options)
 
-    def _parts(self, shard: int, keys: int) -> list[list[int]] | None:
-        """Of each part file its size, and its CRC-32 if it is local; None if one is missing."""
-        paths = [
-            of(self.part_prefix(shard, key_number))
-            for key_number in range(keys)
-            for of in (get_bin_path, get_idx_path)
-        ]
+    def _part_paths(self, shard: int, keys: int) -> list[str]:
+        prefixes = [self.part_prefix(shard, key_number) for key_number in range(keys)]
+        return [of(prefix) for prefix in prefixes for of in (get_bin_path, get_idx_path)]
+
+    def _are_there(self, shard: int, parts: Sequence[list[int]], joined: bool) -> bool:
+        """Whether the part files are as they were written; of tokens that are joined, the size."""
+        paths = self._part_paths(shard, len(parts) // 2)
         try:
-            return [self._size_and_checksum(path) for path in paths]
+            for path, noted in zip(paths, parts, strict=True):
+                if joined and path.endswith(".bin"):
+                    found, noted = [size(path, self.storage_options)], noted[:1]
+                else:
+                    found = self._size_and_checksum(path)
+                if found != noted:
+                    return False
         except FileNotFoundError:
-            return None
+            return False
+        return True
 
     def _size_and_checksum(self, path: str) -> list[int]:
+        """Size, and the CRC-32 of a local file."""
         local = local_path(path)
         if local is None:  # an object is complete once it is there
             return [size(path, self.storage_options)]

@@ -11,6 +11,7 @@ import fsspec
 import pytest
 
 from coredata.preprocess import PreprocessError, SentenceSplitter, preprocess
+from coredata.preprocess.work import WorkDirectory
 from coredata.text import ByteTokenizer
 
 
@@ -173,9 +174,45 @@ def test_a_part_file_of_another_size_is_done_again(stopped):
 
 @pytest.mark.parametrize("name", ["000001_0.bin", "000001_0.idx"])
 def test_a_part_file_that_a_crash_of_the_machine_spoilt_is_done_again(stopped, new_corpus, name):
-    path = Path(f"{stopped.prefix}.parts", name)
-    path.write_bytes(bytes(path.stat().st_size))
+    directory = Path(f"{stopped.prefix}.parts")
+    (directory / "joined.json").unlink()
+    (directory / name).write_bytes(bytes((directory / name).stat().st_size))
     assert go_on(stopped).shards_reused == 3
+    assert stopped.output_bytes() == undisturbed(new_corpus())
+
+
+def test_tokens_that_are_joined_are_not_read_again(stopped, new_corpus, monkeypatch):
+    directory = Path(f"{stopped.prefix}.parts")
+    noted = json.loads((directory / "joined.json").read_text())
+    assert noted["shards"] >= 1
+    read = []
+    real = WorkDirectory._size_and_checksum
+    monkeypatch.setattr(
+        WorkDirectory,
+        "_size_and_checksum",
+        lambda self, path: read.append(Path(path).name) or real(self, path),
+    )
+    first = directory / "000000_0.bin"
+    first.write_bytes(bytes(first.stat().st_size))
+    assert go_on(stopped).shards_reused == 4
+    assert "000000_0.bin" not in read
+    assert "000000_0.idx" in read
+    assert stopped.output_bytes() == undisturbed(new_corpus())
+
+
+def test_tokens_are_read_where_what_was_joined_is_lost(stopped, new_corpus):
+    directory = Path(f"{stopped.prefix}.parts")
+    first = directory / "000000_0.bin"
+    first.write_bytes(bytes(first.stat().st_size))
+    (directory / "joined_0.bin").unlink()
+    assert go_on(stopped).shards_reused == 3
+    assert stopped.output_bytes() == undisturbed(new_corpus())
+
+
+def test_the_output_may_be_a_file_url(stopped, new_corpus):
+    stopped.prefix = f"file://{stopped.prefix}"
+    assert go_on(stopped).shards_reused == 4
+    stopped.prefix = stopped.prefix.removeprefix("file://")
     assert stopped.output_bytes() == undisturbed(new_corpus())
 
 
