@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coredata.formats.line_blocks import Line, LineBlock
+from coredata.formats.line_blocks import Line, LineBlock, cut_lines
 from coredata.formats.rows import DamagedFileError, RowError, kind_of
 from coredata.formats.rows_streams import PlainStream, is_compressed, open_stream
 
@@ -120,8 +120,7 @@ class JsonLines:
             position += len(chunk)
             if offset == 0 and not pieces:
                 self._refuse_other_formats(chunk)
-            ended = chunk.split(b"\n")
-            rest = ended.pop()
+            ended, rest = cut_lines(chunk)
             if ended:
                 if pieces:
                     ended[0] = b"".join([*pieces, ended[0]])
@@ -158,7 +157,7 @@ def _wanted(most_bytes: int, position: int, end: int | None) -> int:
     return most_bytes if end is None else min(most_bytes, max(end - position, _REST))
 
 
-def parse_all_quickly(lines: Sequence[bytes]) -> list[Any] | None:
+def parse_all_quickly(lines: Sequence[bytes | memoryview]) -> list[Any] | None:
     """The values on all lines, of whatever kind, with the orjson package.
 
     None where that is not installed, or where it refuses a line: such lines go to
@@ -194,7 +193,7 @@ def parse_quickly(line: Line) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=1)
-def _orjson_loads() -> Callable[[bytes], Any] | None:
+def _orjson_loads() -> Callable[[bytes | memoryview], Any] | None:
     try:
         import orjson
     except ImportError:  # Not installed, or broken: `coredata doctor` says which.

@@ -2,12 +2,14 @@
 
 import bisect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 _BOM_BYTES = b"\xef\xbb\xbf"
 _WHITE_SPACE = b" \t\r\n"
+_LONG = 1000
+_SAMPLE = 1 << 16
 
 
 class Line(NamedTuple):
@@ -30,6 +32,23 @@ class Line(NamedTuple):
         return not self.data.removeprefix(_BOM_BYTES).strip(_WHITE_SPACE)
 
 
+def cut_lines(chunk: bytes) -> tuple[list[bytes | memoryview], bytes]:
+    """What lies before each newline, and what lies behind the last.
+
+    Lines that are long, as the first of them are, become views of the chunk and are not copied.
+    """
+    sample = min(len(chunk), _SAMPLE)
+    if chunk.count(b"\n", 0, sample) * _LONG > sample:
+        copies: list[bytes | memoryview] = [*chunk.split(b"\n")]
+        return copies, bytes(copies.pop())
+    view, begin = memoryview(chunk), 0
+    lines: list[bytes | memoryview] = []
+    while (end := chunk.find(b"\n", begin)) >= 0:
+        lines.append(view[begin:end])
+        begin = end + 1
+    return lines, chunk[begin:]
+
+
 @dataclass(frozen=True, slots=True)
 class LineBlock:
     """Lines that follow one another.
@@ -37,13 +56,13 @@ class LineBlock:
     Attributes:
         number: of the first; see `Line`.
         offset: of the first byte of the first.
-        data: the bytes of each, without the newline.
+        data: the bytes of each, without the newline; views of what was read, where that saves time.
         terminated: whether a newline follows the last.
     """
 
     number: int
     offset: int
-    data: list[bytes]
+    data: Sequence[bytes | memoryview]
     terminated: bool = True
 
     @property
@@ -55,7 +74,7 @@ class LineBlock:
         """The lines."""
         offset, last = self.offset, len(self.data) - 1
         for index, data in enumerate(self.data):
-            yield Line(self.number + index, offset, data, self.terminated or index < last)
+            yield Line(self.number + index, offset, bytes(data), self.terminated or index < last)
             offset += len(data) + 1
 
     def pieces(self, most_bytes: int) -> Iterator["LineBlock"]:

@@ -1,11 +1,13 @@
 """Blocks of lines beside the lines themselves."""
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coredata.formats.json_lines import JsonLines
-from coredata.formats.line_blocks import Line, LineBlock
+from coredata.formats.line_blocks import Line, LineBlock, cut_lines
 
 DATA = st.lists(st.binary(max_size=6).map(lambda data: data.replace(b"\n", b"")), max_size=12)
 
@@ -34,6 +36,19 @@ def test_pieces_are_the_lines_in_order(data, number, offset, terminated, most):
         len(piece.data) == 1 or piece.size <= most or (len(pieces) == 1 and piece.size < 2 * most)
         for piece in pieces
     )
+
+
+@given(st.binary(max_size=40), st.sampled_from([0, 1000]))
+def test_lines_of_a_chunk(chunk, long):
+    with patch("coredata.formats.line_blocks._LONG", long):
+        lines, rest = cut_lines(chunk)
+    assert [*map(bytes, lines), rest] == chunk.split(b"\n")
+
+
+def test_only_short_lines_are_copied():
+    short, long = b"x" * 99 + b"\n", b"x" * 9999 + b"\n"
+    assert {type(line) for line in cut_lines(short * 5)[0]} == {bytes}
+    assert {type(line) for line in cut_lines(long * 5)[0]} == {memoryview}
 
 
 @given(DATA.filter(bool), st.integers(0, 99), st.booleans(), st.integers(0, 200))
