@@ -4,16 +4,18 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, final
 
 import numpy as np
 
 from coredata.formats import IndexedDataset, IndexedDatasetError, get_bin_path
+from coredata.formats.full_disk import HOW_TO_SEE, is_full
 from coredata.formats.growing_index import GrowingIndex
 from coredata.formats.publishing import publish_partial
 from coredata.formats.verify import verify_indexed
+from coredata.preprocess.errors import PreprocessError
 from coredata.preprocess.work import Joined, WorkDirectory
 from coredata.storage import open_binary
 
@@ -79,7 +81,12 @@ class GrowingOutput:
 
         Raises:
             IndexedDatasetError: a part file is damaged.
+            PreprocessError: the disk is full.
         """
+        with self._telling_of_a_full_disk():
+            self._add()
+
+    def _add(self) -> None:
         shard, self._shards = self._shards, self._shards + 1
         for number, (file, index) in enumerate(zip(self._files, self._indices, strict=True)):
             prefix = self._work.part_prefix(shard, number)
@@ -96,7 +103,12 @@ class GrowingOutput:
 
         Raises:
             IndexedDatasetError: an output is not what was written; another process wrote to it.
+            PreprocessError: the disk is full.
         """
+        with self._telling_of_a_full_disk():
+            self._finish()
+
+    def _finish(self) -> None:
         self._make_safe()
         for number, (index, target) in enumerate(zip(self._indices, self._targets, strict=True)):
             joined = self._work.joined_path(number)
@@ -108,6 +120,19 @@ class GrowingOutput:
                     f"but {index.sequence_count} and {index.document_count} were written; another "
                     "process wrote to it"
                 )
+
+    @contextlib.contextmanager
+    def _telling_of_a_full_disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not is_full(error):
+                raise
+            raise PreprocessError(
+                f"what is made of the shards cannot be put together in {self._work.path} "
+                f"({error.strerror}). Make room there ({HOW_TO_SEE}) and run the same again: "
+                "finished shards are kept. Or give another output prefix (--output-prefix)"
+            ) from error
 
     def _note(self) -> None:
         begun = time.monotonic()

@@ -7,7 +7,6 @@ importing.
 
 import argparse
 import difflib
-import errno
 import os
 import re
 import sys
@@ -135,8 +134,9 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _place(args: argparse.Namespace, error: Exception) -> str:
     """What was written when a disk was full, if the error does not say; else ""."""
-    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    if not full or getattr(error, "filename", None) is not None:
+    from coredata.formats.full_disk import is_full
+
+    if not is_full(error) or getattr(error, "filename", None) is not None:
         return ""
     frames = traceback.extract_tb(error.__traceback__)
     if frames and os.path.basename(frames[-1].filename).endswith(_PRINTERS):

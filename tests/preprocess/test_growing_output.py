@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coredata.formats import IndexedDatasetBuilder, IndexedDatasetError, merge
-from coredata.preprocess import growing_output
+from coredata.preprocess import PreprocessError, growing_output
 from coredata.preprocess.growing_output import GrowingOutput
 from coredata.preprocess.work import WorkDirectory
 
@@ -88,7 +88,8 @@ def test_it_goes_on_wherever_it_stopped(work, monkeypatch, fails):
     monkeypatch.setattr(growing_output, "_SHARE", 0)  # notes after every shard
     with monkeypatch.context() as patch:
         copies = Copies(patch, fails)
-        with pytest.raises(OSError, match="No space left"):
+        told = r"put together in .*out.parts \(No space left on device\). Make room there"
+        with pytest.raises(PreprocessError, match=told):
             run(work)
     assert len(copies.names) == fails + 1
     copies = Copies(monkeypatch)
@@ -159,6 +160,15 @@ def test_only_what_is_on_the_disk_is_noted(work, monkeypatch):
         with pytest.raises(InterruptedError):
             output.finish()
     assert order == ["safe", "safe", "noted", "safe", "safe"]
+
+
+def test_other_errors_of_files_stay_as_they_are(work, monkeypatch):
+    def refused(*_):
+        raise PermissionError("not allowed")
+
+    monkeypatch.setattr(growing_output, "publish_partial", refused)
+    with pytest.raises(PermissionError, match="not allowed"):
+        run(work)
 
 
 def test_a_damaged_part_is_not_taken(work):

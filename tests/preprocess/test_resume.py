@@ -137,7 +137,7 @@ def test_a_run_that_stopped_at_the_very_end(stopped, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("coredata.preprocess.growing_output.publish_partial", full)
-        with pytest.raises(OSError, match="No space left on device"):
+        with pytest.raises(PreprocessError, match=r"No space left on device.*shards are kept"):
             go_on(stopped)
     assert stopped.output_bytes() == {}
     assert go_on(stopped).shards_reused == 10
