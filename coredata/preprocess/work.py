@@ -13,23 +13,20 @@ import contextlib
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from coredata.formats import get_bin_path, get_idx_path
-from coredata.formats.errors import IndexedDatasetError
-from coredata.formats.merge_kept import locked_partial
 from coredata.preprocess.board import Totals
-from coredata.preprocess.errors import PreprocessError
 from coredata.preprocess.plan import Shard
 from coredata.preprocess.problems import Problem
 from coredata.preprocess.report import KeyCounts, RowCounts
+from coredata.preprocess.work_lock import LOCK, hold_directory, saying_where
 from coredata.storage import atomic_write, exists, join, local_path, read_bytes, remove, size
 
 _PLAN = "plan.json"
 _JOINED = "joined.json"
-_LOCK = "lock"
 _PIECE = 1 << 20
 
 
@@ -129,38 +126,14 @@ class WorkDirectory:
         """Remember how far they are; so much is on the disk."""
         self._write_json(join(self.path, _JOINED), asdict(joined))
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> contextlib.AbstractContextManager[None]:
         """Make the directory, if it is local, and keep other processes out of it.
 
         Raises:
             PreprocessError: another process works in it.
             OSError: it cannot be made or written; of the kind that the system gave.
         """
-        local = local_path(self.path)
-        if local is None:
-            yield
-            return
-        with contextlib.ExitStack() as stack:
-            with self._saying_where():
-                stack.enter_context(self._lock(local))
-            yield
-
-    def _lock(self, local: str) -> contextlib.AbstractContextManager[Any]:
-        while True:
-            os.makedirs(local, exist_ok=True)
-            lock = locked_partial(os.path.join(local, _LOCK), self.path)
-            with contextlib.ExitStack() as stack:
-                try:
-                    stack.enter_context(lock)
-                except FileNotFoundError:  # a run that ended in between has taken it away
-                    continue
-                except IndexedDatasetError as error:
-                    raise PreprocessError(
-                        f"another process is preprocessing into {self.path.removesuffix('.parts')}"
-                        "; wait for it, or give another output prefix (--output-prefix)"
-                    ) from error
-                return stack.pop_all()
+        return hold_directory(self.path)
 
     def open(self, identity: Mapping[str, Any], fresh: Sequence[Shard]) -> OpenedWork:
         """Take up the work of an earlier run with the same identity, or begin anew.
@@ -180,10 +153,10 @@ class WorkDirectory:
             changed = [name for name in now if was.get(name) != now[name]]
             if not changed:
                 return OpenedWork(shards, True, ())
-            with self._saying_where():
+            with saying_where(self.path):
                 self._clear(shards, len(was["json_keys"]))
         plan = {"identity": identity, "shards": [asdict(shard) for shard in fresh]}
-        with self._saying_where():
+        with saying_where(self.path):
             if earlier is None:
                 self._clear((), 0)
             self._write_json(join(self.path, _PLAN), plan)
@@ -228,7 +201,7 @@ class WorkDirectory:
         self._clear(shards, keys)
         local = local_path(self.path)
         if local is not None:
-            os.unlink(os.path.join(local, _LOCK))
+            os.unlink(os.path.join(local, LOCK))
             with contextlib.suppress(OSError):  # another run has begun here
                 os.rmdir(local)
 
@@ -237,7 +210,7 @@ class WorkDirectory:
         local = local_path(self.path)
         if local is not None:
             for name in os.listdir(local):
-                if name != _LOCK:
+                if name != LOCK:
                     os.unlink(os.path.join(local, name))
             return
         for shard in shards:
@@ -279,20 +252,6 @@ class WorkDirectory:
                 length += len(piece)
                 checksum = zlib.crc32(piece, checksum)
         return [length, checksum]
-
-    @contextlib.contextmanager
-    def _saying_where(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if local_path(self.path) is None:  # storage says it
-                raise
-            reason = error.strerror or str(error)
-            raise type(error)(
-                f"{self.path} is where preprocess keeps its work until the output is complete, "
-                f"and it cannot be written ({reason}). Give an output prefix (--output-prefix) in "
-                "a directory that you may write to and that has room, or make this one so"
-            ) from error
 
     def _read_json(self, path: str) -> Any:
         """What was written; None if it is not there, or was spoilt by a crash of the machine."""

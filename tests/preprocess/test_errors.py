@@ -376,7 +376,7 @@ def refusing(number):
 )
 def test_a_directory_that_cannot_be_made(corpus, monkeypatch, number, kind, reason):
     path = corpus.write("in.jsonl", GOOD)
-    monkeypatch.setattr("coredata.preprocess.work.os.makedirs", refusing(number))
+    monkeypatch.setattr("coredata.preprocess.work_lock.os.makedirs", refusing(number))
     told = (
         f"{corpus.prefix}.parts is where preprocess keeps its work until the output is complete, "
         f"and it cannot be written ({reason}). Give an output prefix (--output-prefix) in a "

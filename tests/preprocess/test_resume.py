@@ -300,7 +300,7 @@ def test_a_run_that_ends_while_another_begins(corpus, new_corpus, monkeypatch):
         if not gone and name.endswith(".parts"):
             gone.append(os.rmdir(name))
 
-    monkeypatch.setattr("coredata.preprocess.work.os.makedirs", makedirs)
+    monkeypatch.setattr("coredata.preprocess.work_lock.os.makedirs", makedirs)
     corpus.run(path)
     assert gone
     assert corpus.output_bytes() == undisturbed(new_corpus())
