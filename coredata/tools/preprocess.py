@@ -20,8 +20,9 @@ HELP = "tokenise JSON lines or parquet files into .bin/.idx files"
 _EPILOG = """\
 Blank lines are passed over. A bad line (no JSON object, not UTF-8, key missing, no text) ends the
 run and is named, unless --max-errors allows it. The output is the same whatever --workers is. An
-interrupted run goes on from its finished shards when the same command is given again. Exit code:
-0 done, 2 it could not be done (a bad line, a flag, a file), 130 interrupted.
+interrupted run goes on from its finished shards when the same command is given again (an input of
+the same size and time of last change counts as the same). One run at a time writes to a PREFIX.
+Exit code: 0 done, 2 it could not be done (a bad line, a flag, a file), 130 interrupted.
 """
 
 
