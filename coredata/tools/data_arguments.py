@@ -78,16 +78,24 @@ class DataPlan:
         ranks: "Ranks | None" = None,
         cache_scope: Literal["shared", "node"] = "shared",
     ) -> "BlendedMegatronDatasetBuilder":
-        """What builds the datasets."""
-        from coredata.datasets import BlendedMegatronDatasetBuilder
+        """What builds the datasets.
 
-        return BlendedMegatronDatasetBuilder(
-            self.dataset_class,
-            self.sizes,
-            config=self.config,
-            ranks=ranks,
-            cache_scope=cache_scope,
-        )
+        Raises:
+            ValueError: weights without a number of samples; the text names flags.
+        """
+        from coredata.datasets import BlendedMegatronDatasetBuilder
+        from coredata.tools.data_words import in_flags
+
+        try:
+            return BlendedMegatronDatasetBuilder(
+                self.dataset_class,
+                self.sizes,
+                config=self.config,
+                ranks=ranks,
+                cache_scope=cache_scope,
+            )
+        except ValueError as error:
+            raise ValueError(in_flags(str(error))) from error
 
     def changed(self, **fields: Any) -> "DataPlan":
         """The same with other fields of the configuration."""

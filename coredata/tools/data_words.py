@@ -33,6 +33,17 @@ _WORDS = (
         "Give a directory as --data-cache-path, which need not exist yet, or none to build indices "
         "in memory",
     ),
+    (r"because full_validation takes one", "because --full-validation takes one"),
+    (
+        r"Give None as weights to take one epoch of each, or full_validation=False",
+        "Leave --full-validation out, or name the files of each split (--train-data-path, "
+        "--valid-data-path, --test-data-path), those of validation without weights",
+    ),
+    (
+        r"Give None as weights to take one epoch of every file, or a size, such as 1000",
+        "Leave the weights out to take one epoch of every file, or give --num-samples a number, "
+        "such as 1000, in place of epoch",
+    ),
     (
         r"A script that calls preprocess with several workers .*?; or use workers=1",
         "Use --workers 1",

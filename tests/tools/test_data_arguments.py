@@ -72,6 +72,24 @@ def test_samples_to_skip_are_passed_over_in_training_alone(write_pair, parse):
         datasets_from_args(parse(*data, "--skip-samples", "x"))
 
 
+def test_weights_without_a_number_of_samples_are_told_in_flags(write_pair, parse):
+    a, b = write_pair("a"), write_pair("b")
+    data = ("--data-path", "0.7", a, "0.3", b, "--split", "8,1,1", *NULL, *SIZES)
+    with pytest.raises(ValueError, match=r"the valid split has weights \(0\.7, 0\.3\)") as raised:
+        datasets_from_args(parse(*data, "--full-validation"))
+    text = str(raised.value)
+    assert "because --full-validation takes one epoch of every file" in text
+    assert "Leave --full-validation out, or name the files of each split (--train-data-path" in text
+    assert "full_validation" not in text
+    assert "None" not in text
+    with pytest.raises(ValueError, match=r"Leave the weights out .* give --num-samples a n"):
+        datasets_from_args(parse(*data, "--num-samples", "10", "epoch", "0"))
+    each = ["--train-data-path", "0.7", a, "0.3", b, "--valid-data-path", a, b]
+    each += ["--test-data-path", a]
+    made = datasets_from_args(parse(*each, *NULL, *SIZES, "--full-validation"))
+    assert all(map(len, made))
+
+
 def test_flags_reach_the_configuration(write_pair, parse, tmp_path):
     (tmp_path / "counts.json").write_text(json.dumps({str(tmp_path / "a"): [40, 41]}))
     args = parse(
