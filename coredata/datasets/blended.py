@@ -13,7 +13,7 @@ from coredata.datasets.blended_check import check_blended, check_not_oversampled
 from coredata.datasets.blended_index import BlendedIndex
 from coredata.datasets.config import BlendedMegatronDatasetConfig
 from coredata.datasets.gpt import GPTDataset
-from coredata.datasets.identity import describe, description_hash
+from coredata.datasets.identity import SPECIAL_IDS, describe, description_hash
 from coredata.datasets.index_cache import IndexCache
 from coredata.datasets.mid_level import MidLevelDataset
 from coredata.datasets.protocol import PADDING, Batch, LooksAhead, Sample
@@ -162,9 +162,9 @@ class BlendedDataset:
 
     def fingerprint(self) -> Mapping[str, Any]:
         """What decides which tokens make sample k: shares, and the datasets' own fingerprints."""
-        contents = [
-            json.dumps(dict(dataset.fingerprint()), sort_keys=True) for dataset in self.datasets
-        ]
+        parts = [dict(dataset.fingerprint()) for dataset in self.datasets]
+        ids = dict.fromkeys(part.pop(SPECIAL_IDS) for part in parts if SPECIAL_IDS in part)
+        contents = [json.dumps(part, sort_keys=True) for part in parts]
         details = contents if len(contents) <= _DETAILED else []
         return {
             "class": type(self).__name__,
@@ -174,6 +174,7 @@ class BlendedDataset:
             "weights": _digest(json.dumps(self.weights)),
             "contents": _digest("\n".join(contents)),
             **{f"dataset_{i}": _digest(content) for i, content in enumerate(details)},
+            **({SPECIAL_IDS: "; ".join(ids)} if ids else {}),
         }
 
     def _lookup(

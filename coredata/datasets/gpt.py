@@ -17,6 +17,7 @@ from coredata.datasets.gpt_index_holder import GPTIndexHolder
 from coredata.datasets.gpt_index_plan import GPTIndexPlan
 from coredata.datasets.gpt_mapped import MappedReader
 from coredata.datasets.identity import (
+    SPECIAL_IDS,
     describe,
     description_hash,
     documents_fingerprint,
@@ -211,7 +212,8 @@ class GPTDataset:
         """What decides which tokens make sample k, of the data and of the settings.
 
         Not in it: paths, and settings of masks and dtypes, which may change when training is
-        resumed.
+        resumed. End and pad ids are: other ones are another tokenizer's. Of the files it has
+        counts; see `Dataset.fingerprint`.
         """
         return {
             "class": type(self).__name__,
@@ -222,6 +224,7 @@ class GPTDataset:
             "sequence_length": self.config.sequence_length,
             "documents": documents_fingerprint(self.indices),
             **order_options(self.config, self.index_split),
+            SPECIAL_IDS: f"eod {self._special_ids.eod}, pad {self._special_ids.pad}",
             **{f"source_{key}": value for key, value in self.dataset.identity().items()},
         }
 

@@ -21,6 +21,10 @@ from coredata._typing import Integer
 KEY_CONFIG_ATTRIBUTES = ("random_seed", "sequence_length", "split", "split_matrix", "tokenizer")
 """Fields of the configuration that the reference puts into a description, in its order."""
 
+SPECIAL_IDS = "special_ids"
+"""The entry of a fingerprint that holds end and pad ids. Fingerprints did not always have it, so it
+stands beside digests and is in none; a state without it is taken (`coredata.loading.state`)."""
+
 
 def describe(
     identifiers: Mapping[str, Any], described: Sequence[tuple[dict[str, Any], str]] = ()

@@ -83,10 +83,12 @@ class Dataset(Protocol):
         ...
 
     def fingerprint(self) -> Mapping[str, Any]:
-        """A small flat mapping that tells this dataset from any other; kept in loader states.
+        """A small flat mapping that tells this dataset from others; kept in loader states.
 
-        It names contents and settings (counts, seed, sequence length, a digest), not paths,
-        processes or hosts.
+        It names settings (seed, sequence length, …) and counts (sequences, documents, tokens), not
+        paths, processes or hosts. It is made at every start, without reading: files that were
+        written again with the same counts, be it with other tokens or other lengths, have the same
+        fingerprint. (`coredata verify` holds files to their checksums.)
         """
         ...
 

@@ -13,6 +13,9 @@ STATE_VERSION = 1
 
 _ABSENT = "(absent)"
 
+_LATER = frozenset(("special_ids",))
+"""Entries of fingerprints that states did not always have: one that lacks them is taken."""
+
 
 class StateMismatchError(ValueError):
     """A state that was saved over another dataset, or order of it, than it is loaded into."""
@@ -99,12 +102,16 @@ def read_state(state: Any, fingerprint: Mapping[str, Any]) -> int:
 
 
 def fingerprint_differences(saved: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
-    """One line for each field in which two fingerprints differ, in the order of the fields."""
+    """One line for each field in which two fingerprints differ, in the order of the fields.
+
+    What fingerprints came to hold later (end and pad ids) may be absent from the saved one.
+    """
     old, new = _flat(_plain(saved)), _flat(_plain(present))
     return [
         f"{field}: the state has {_show(old, field)}, this loader has {_show(new, field)}"
         for field in dict.fromkeys([*old, *new])
-        if field not in old or field not in new or old[field] != new[field]
+        if (field in old or field not in _LATER)
+        and (field not in old or field not in new or old[field] != new[field])
     ]
 
 

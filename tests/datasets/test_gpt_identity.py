@@ -1,13 +1,17 @@
 """Fingerprints: equal for the same order of the same data, and saying what differs."""
 
+import json
 import os
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from coredata.datasets import ArraySource, GPTDataset, GPTDatasetConfig
+from coredata.datasets import ArraySource, BlendedDataset, GPTDataset, GPTDatasetConfig
 from coredata.indices import Split
+from coredata.loading import BatchLoader, StateMismatchError
+from coredata.sampling import MegatronPretrainingSampler
 from coredata.text import ByteTokenizer
 
 
@@ -74,6 +78,41 @@ def test_fingerprint_names_what_differs(options, differs):
     names = {key for key in base.keys() | other.keys() if base.get(key) != other.get(key)}
     names = {name.partition("_")[0] if name.startswith("source") else name for name in names}
     assert sorted(names) == differs
+
+
+class Ids:
+    """A tokenizer with these ids."""
+
+    unique_identifiers: ClassVar[dict] = {"class": "Ids"}
+    vocab_size = 100
+
+    def __init__(self, eod, pad):
+        self.eod, self.eos, self.pad = eod, eod, pad
+
+
+def with_ids(eod, pad):
+    part = dataset([[1] * 96], num_samples=8, tokenizer=Ids(eod, pad))
+    return part, BlendedDataset([part, part], [0.5, 0.5], 8, part.config)
+
+
+def loader(data):
+    return BatchLoader(data, MegatronPretrainingSampler(len(data), 0, 2, 0, 1), prefetch=0)
+
+
+def test_other_end_and_pad_ids_are_refused_and_old_states_taken():
+    for number in range(2):
+        one, pad, eod = (with_ids(*ids)[number] for ids in ((0, 99), (0, 5), (7, 99)))
+        assert one.fingerprint()["special_ids"] == "eod 0, pad 99"
+        state = loader(one).state_dict()
+        for other, ids in ((pad, "eod 0, pad 5"), (eod, "eod 7, pad 99")):
+            text = f'special_ids: the state has "eod 0, pad 99", this loader has "{ids}"\nLoad'
+            with pytest.raises(StateMismatchError, match=text):
+                loader(other).load_state_dict(state)
+            old = json.loads(json.dumps(state))
+            del old["fingerprint"]["special_ids"]  # as before ids were in it
+            loader(other).load_state_dict(old)
+            differences = {k for k, v in other.fingerprint().items() if v != one.fingerprint()[k]}
+            assert differences == {"special_ids"}  # no digest has them
 
 
 def test_fingerprint_of_chosen_documents(prefix, from_file):
