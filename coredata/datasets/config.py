@@ -10,9 +10,12 @@ from coredata.indices import (
     convert_split_vector_to_split_matrix,
     parse_and_normalize_split,
 )
+from coredata.sampling.checks import take_whole_numbers, whole_number
 
 LARGEST_SEED = 2**32 - 1
 """The Mersenne Twister is seeded with 32 bits."""
+
+_NUMBERS = ("random_seed", "sequence_length", "num_dataset_builder_threads")
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ class BlendedMegatronDatasetConfig:
 
     def __post_init__(self) -> None:
         """Check all fields and compute `split`, `split_matrix` and `mock`."""
+        take_whole_numbers(self, *_NUMBERS)
         check_whole_number("random_seed", self.random_seed, 0, LARGEST_SEED)
         check_whole_number("sequence_length", self.sequence_length, 1)
         check_whole_number("num_dataset_builder_threads", self.num_dataset_builder_threads, 1)
@@ -143,13 +147,10 @@ def check_whole_number(name: str, value: Any, least: int, most: int | None = Non
     """Refuse a field that is not an integer from `least` to `most`.
 
     Raises:
-        TypeError: not an int.
+        TypeError: not an integer.
         ValueError: out of range.
     """
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(
-            f"{name}: got {value!r} of type {type(value).__name__}, need an int, such as {least}"
-        )
+    value = whole_number(name, value, least)
     if value < least or (most is not None and value > most):
         bounds = f"at least {least}" if most is None else f"{least} to {most}"
         raise ValueError(f"{name}: got {value}, need {bounds}")

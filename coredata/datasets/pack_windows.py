@@ -1,5 +1,6 @@
 """Plans of a run, some samples at a time: of rows that are read to know them, of global batches."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +16,9 @@ from coredata.varlen import (
     pack_segments,
     unpack_samples,
 )
+
+PACKED_FIELDS = ("tokens", "labels", "loss_mask")
+"""Fields that rows of packed samples are made of."""
 
 
 @runtime_checkable
@@ -61,11 +65,14 @@ class ReadWindows:
         """The rows of one window; all its samples are read.
 
         Raises:
-            ValueError: a segment longer than a row, with overflow="error".
+            ValueError: a segment longer than a row, with overflow="error"; samples without the
+                fields that are packed.
         """
         first = window * self.window
         numbers = range(first, min(first + self.window, len(self.dataset)))
         read = self.dataset.__getitems__(list(numbers))
+        for sample in read[:1]:
+            check_packable(sample)
         bounds = [_bounds(sample) for sample in read]
         lengths = np.concatenate([np.diff(ends) for ends in bounds])
         samples = np.repeat(np.array(numbers, np.int64), [len(ends) - 1 for ends in bounds])
@@ -173,3 +180,18 @@ def _bounds(sample: Any) -> Int64[np.ndarray, " bounds"]:
     if "cu_seqlens" in sample:
         return np.asarray(sample["cu_seqlens"], np.int64)
     return np.array([0, len(sample["tokens"])], np.int64)
+
+
+def check_packable(sample: Mapping[str, Any]) -> None:
+    """Refuse a sample that rows cannot be packed of.
+
+    Raises:
+        ValueError: it lacks a field; the text names what has them.
+    """
+    missing = [name for name in PACKED_FIELDS if name not in sample]
+    if missing:
+        raise ValueError(
+            f"the samples have no {' and no '.join(missing)}, only {', '.join(sample)}; rows are "
+            f"packed of {', '.join(PACKED_FIELDS)}. Give a VarlenDataset or an SFTDataset; samples "
+            "of one length, such as BERT's and T5's, are batches as they are, without packing"
+        )

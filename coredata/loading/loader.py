@@ -8,6 +8,7 @@ from coredata.datasets.protocol import Batch, Dataset
 from coredata.loading.position import Loader
 from coredata.loading.prefetch import Prefetcher, Step, read, steps
 from coredata.sampling import BatchSampler
+from coredata.sampling.checks import whole_number
 
 
 @final
@@ -52,7 +53,11 @@ class BatchLoader(Loader[Batch]):
 
         Raises:
             ValueError: `prefetch` or `look_ahead` below 0, or `threads` below 1.
+            TypeError: one of them is no integer.
         """
+        look_ahead = whole_number("look_ahead", look_ahead, 16)
+        prefetch = whole_number("prefetch", prefetch, 2)
+        threads = whole_number("threads", threads, 1)
         if look_ahead < 0:
             raise ValueError(
                 f"look_ahead is {look_ahead}, expected 0 (no hints) or more, such as 16"

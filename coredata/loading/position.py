@@ -4,11 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 from coredata.datasets.protocol import Dataset
 from coredata.loading.state import make_state, read_place, read_state
 from coredata.sampling import BatchSampler
+from coredata.sampling.checks import whole_number
 
 BatchT = TypeVar("BatchT")
 LoaderT = TypeVar("LoaderT", bound="Loader")
@@ -34,7 +35,7 @@ class Loader(Iterator[BatchT], ABC):
         self.dataset = dataset
         self.sampler = sampler
         self._consumed = int(sampler.consumed_samples)
-        self._place: int | None = None
+        self._stands_at: int | None = None
         self._closed = False
 
     @property
@@ -75,27 +76,32 @@ class Loader(Iterator[BatchT], ABC):
             failure.callback(self._halt)
             consumed, batch = self._take()
             failure.pop_all()
-        self._consumed, self._place = consumed, None
+        self._consumed, self._stands_at = consumed, None
         return batch
 
-    def seek(self, consumed_samples: int) -> None:
+    def seek(self, consumed_samples: SupportsIndex) -> None:
         """Go to where `consumed_samples` samples are consumed; what was read ahead is dropped.
 
         Raises:
             ValueError: the sampler cannot stand there; it says why.
+            TypeError: it is no integer.
             RuntimeError: the loader is closed.
         """
-        self._seek(consumed_samples)
+        self._seek(whole_number("consumed_samples", consumed_samples))
 
-    def _seek(self, consumed_samples: int) -> None:
+    def _seek(self, position: int) -> None:
+        self._check_position(position)
+        self._halt()
+        self._consumed, self._stands_at = position, None
+
+    def _check_position(self, position: int) -> None:
+        """Refuse a position of the sampler at which this loader cannot go on."""
         if self._closed:
             raise RuntimeError(
                 f"this {type(self).__name__} is closed, so its position cannot be changed. Make "
                 "another one"
             )
-        self.sampler.resume(consumed_samples)
-        self._halt()
-        self._consumed, self._place = int(consumed_samples), None
+        self.sampler.resume(position)
 
     def rewind(self) -> None:
         """Go back to where the sampler it was made with starts."""
@@ -106,10 +112,12 @@ class Loader(Iterator[BatchT], ABC):
 
         It may be taken at any time, also after `close`.
         """
-        return make_state(self._consumed, self.fingerprint(), self._place)
+        return make_state(self._consumed, self.fingerprint(), self._stands_at)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue where a state was taken, on whatever ranks and framework that was.
+
+        Whatever it raises, the loader stays where it is.
 
         Raises:
             TypeError: the state is not a mapping.
@@ -119,9 +127,18 @@ class Loader(Iterator[BatchT], ABC):
                 in another order; each difference is named.
             RuntimeError: the loader is closed.
         """
-        consumed, place = read_state(state_dict, self.fingerprint()), read_place(state_dict)
-        self.seek(consumed)
-        self._place = place
+        position, place = self._position_in(state_dict), read_place(state_dict)
+        self._seek(position)
+        self._stands_at = place
+
+    def check_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Raise what `load_state_dict` would; nothing changes. So several may be loaded or none."""
+        read_place(state_dict)
+        self._check_position(self._position_in(state_dict))
+
+    def _position_in(self, state_dict: Mapping[str, Any]) -> int:
+        """The position of the sampler that a state of this data has; see `load_state_dict`."""
+        return read_state(state_dict, self.fingerprint())
 
     def get_state(self) -> dict[str, Any]:
         """`state_dict`, under the name Grain's iterators have for it."""

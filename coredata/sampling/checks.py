@@ -1,5 +1,41 @@
 """Checks that several samplers share, and their error texts."""
 
+import operator
+from typing import Any
+
+import numpy as np
+
+
+def whole_number(name: str, value: Any, such_as: int = 0) -> int:
+    """`value` as an int, be it numpy's; nothing is rounded.
+
+    Args:
+        name: what it is called where it was given.
+        value: what was given.
+        such_as: what the error names as an example.
+
+    Raises:
+        TypeError: a fraction, a text, a truth value, or anything else that is no integer.
+    """
+    try:
+        if not isinstance(value, bool | np.bool_):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise TypeError(
+        f"{name}: got {value!r} of type {type(value).__name__}, need an int, such as {such_as}"
+    )
+
+
+def take_whole_numbers(settings: Any, *names: str) -> None:
+    """Turn these fields of a frozen dataclass into ints, in its `__post_init__`.
+
+    Raises:
+        TypeError: one is no integer; see `whole_number`.
+    """
+    for name in names:
+        object.__setattr__(settings, name, whole_number(name, getattr(settings, name), 1))
+
 
 def check_positive(**values: int) -> None:
     """Each of the named values must be at least 1.

@@ -7,9 +7,16 @@ from typing import ClassVar
 import numpy as np
 
 from coredata._typing import Int64
-from coredata.sampling.checks import check_batch_number, check_consumed, check_rank
+from coredata.sampling.checks import (
+    check_batch_number,
+    check_consumed,
+    check_rank,
+    take_whole_numbers,
+)
 from coredata.sampling.protocol import BatchSampler, Order
 from coredata.sampling.sequential import sequential_order
+
+_NUMBERS = ("total_samples", "data_parallel_rank", "data_parallel_size", "consumed_samples")
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,7 @@ class MegatronFullValidationSampler(BatchSampler):
     consumed_samples: int = 0
 
     def __post_init__(self) -> None:
+        take_whole_numbers(self, *_NUMBERS)
         check_rank(self.data_parallel_rank, self.data_parallel_size)
         check_consumed(self.consumed_samples, self.total_samples)
 

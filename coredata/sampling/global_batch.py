@@ -7,7 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from coredata._typing import Int64
-from coredata.sampling.checks import check_batch_number, check_consumed, check_positive
+from coredata.sampling.checks import (
+    check_batch_number,
+    check_consumed,
+    check_positive,
+    take_whole_numbers,
+)
 from coredata.sampling.protocol import BatchSampler, Order
 from coredata.sampling.ramp_up import BatchSizeRampUp
 from coredata.sampling.sequential import padded, sequential_order
@@ -31,7 +36,9 @@ class GlobalBatchSampler(BatchSampler):
     drop_last: bool = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.global_batch_size, int):
+        take_whole_numbers(self, "total_samples", "consumed_samples")
+        if not isinstance(self.global_batch_size, BatchSizeRampUp):
+            take_whole_numbers(self, "global_batch_size")
             check_positive(global_batch_size=self.global_batch_size)
         check_consumed(self.consumed_samples, self.total_samples)
 

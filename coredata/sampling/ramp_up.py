@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from coredata.sampling.checks import check_global_batch, check_positive
+from coredata.sampling.checks import check_global_batch, check_positive, take_whole_numbers
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class BatchSizeRampUp:
     global_batch_size: int
 
     def __post_init__(self) -> None:
+        names = ("start_batch_size", "increment", "ramp_up_samples", "global_batch_size")
+        take_whole_numbers(self, *names)
         check_positive(
             start_batch_size=self.start_batch_size,
             increment=self.increment,

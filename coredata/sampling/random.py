@@ -7,9 +7,16 @@ from typing import ClassVar
 import numpy as np
 
 from coredata._typing import Int64
-from coredata.sampling.checks import check_batch_number, check_positive, check_rank
+from coredata.sampling.checks import (
+    check_batch_number,
+    check_positive,
+    check_rank,
+    take_whole_numbers,
+)
 from coredata.sampling.protocol import BatchSampler, Order
 from coredata.sampling.randperm import torch_randperm
+
+_PARTS = ("micro_batch_size", "data_parallel_rank", "data_parallel_size")
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class MegatronPretrainingRandomSampler(BatchSampler):
     data_sharding: bool
 
     def __post_init__(self) -> None:
+        take_whole_numbers(self, "total_samples", "consumed_samples", *_PARTS)
         check_positive(micro_batch_size=self.micro_batch_size)
         check_rank(self.data_parallel_rank, self.data_parallel_size)
         if self.total_samples < self.block:

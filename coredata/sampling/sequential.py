@@ -14,8 +14,11 @@ from coredata.sampling.checks import (
     check_global_batch,
     check_positive,
     check_rank,
+    take_whole_numbers,
 )
 from coredata.sampling.protocol import PADDING, BatchSampler, Order
+
+_PARTS = ("micro_batch_size", "data_parallel_rank", "data_parallel_size")
 
 
 class SequentialSampler(BatchSampler):
@@ -32,6 +35,7 @@ class SequentialSampler(BatchSampler):
     drop_last: bool
 
     def __post_init__(self) -> None:
+        take_whole_numbers(self, "total_samples", "consumed_samples", *_PARTS)
         check_positive(micro_batch_size=self.micro_batch_size)
         check_rank(self.data_parallel_rank, self.data_parallel_size)
         check_consumed(self.consumed_samples, self.total_samples)
@@ -135,6 +139,7 @@ class HybridCPMegatronPretrainingSampler(SequentialSampler):
     drop_last: bool = True
 
     def __post_init__(self) -> None:
+        take_whole_numbers(self, "global_batch_size")
         super().__post_init__()
         check_global_batch(self.global_batch_size, self.micro_batch_size, self.data_parallel_size)
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from coredata._typing import Int64, Integer
+from coredata.sampling.checks import whole_number
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 _COMMENT = re.compile(r"#.*")
@@ -47,8 +48,13 @@ class SkipList:
 
         Raises:
             ValueError: a negative number.
+            TypeError: one that is no integer.
         """
-        numbers = np.unique(np.fromiter(samples, np.int64))
+        if isinstance(samples, range):
+            samples = np.arange(samples.start, samples.stop, samples.step, dtype=np.int64)
+        if not isinstance(samples, np.ndarray) or samples.dtype.kind not in "iu":
+            samples = np.array([whole_number("samples", sample) for sample in samples], np.int64)
+        numbers = np.unique(samples.astype(np.int64))
         if numbers.size == 0:
             return cls()
         if numbers[0] < 0:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coredata._typing import Int64
-from coredata.sampling.checks import check_positive
+from coredata.sampling.checks import check_positive, take_whole_numbers
 from coredata.sampling.global_batch import GlobalBatchSampler
 from coredata.sampling.protocol import BatchSampler
 from coredata.sampling.ramp_up import BatchSizeRampUp
@@ -49,7 +49,9 @@ class TrainingSteps:
     consumed_samples: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.global_batch_size, int):
+        take_whole_numbers(self, "consumed_samples")
+        if not isinstance(self.global_batch_size, BatchSizeRampUp):
+            take_whole_numbers(self, "global_batch_size")
             check_positive(global_batch_size=self.global_batch_size)
         if self.consumed_samples < 0:
             raise ValueError(f"consumed_samples: {self.consumed_samples} is negative")

@@ -1,3 +1,5 @@
+import inspect
+
 import numpy as np
 import pytest
 from coredata_torch import (
@@ -186,6 +188,63 @@ def test_only_who_reads_has_iterators():
     found = build_train_valid_test_data_iterators(never, [1, 1, 1], config=CONFIG, reads=False)
     assert list(found) == [None, None, None]
     assert found.state_dict() == {}
+
+
+def test_who_does_not_read_takes_the_runs_state(numbers):
+    def make(reads):
+        return build_train_valid_test_data_iterators(
+            provider({"a": numbers}),
+            [40, 97, 20],
+            config=CONFIG,
+            multiple_validation_sets=True,
+            reads=reads,
+        )
+
+    state = make(True).state_dict()
+    idle = make(False)
+    idle.load_state_dict(state)
+    idle.load_state_dict({})
+    assert idle.state_dict() == {}
+    with pytest.raises(ValueError, match="the loader state lacks version") as raised:
+        idle.load_state_dict({**state, "valid.a": {}})
+    assert raised.value.__notes__ == ["in the state of the loader valid.a; no loader was changed"]
+    with pytest.raises(TypeError, match=r"a loader state is a dict.*got list"):
+        idle.load_state_dict({"train": []})
+    with pytest.raises(ValueError, match="the loader state has version 7"):
+        idle.load_state_dict({"train": {**state["train"], "version": 7}})
+    with pytest.raises(TypeError, match=r"the state of a run is a dict of its loaders.*NoneT"):
+        inspect.unwrap(type(idle).load_state_dict)(idle, None)
+
+
+def test_a_run_is_loaded_whole_or_not_at_all(numbers):
+    """The last of the loaders cannot take its state: the first stays where it is."""
+
+    def make(valid):
+        return build_train_valid_test_data_iterators(
+            provider(valid), [40, 97, 20], config=CONFIG, multiple_validation_sets=True
+        )
+
+    before = make({"a": numbers, "b": numbers})
+    first_samples(before.train, 2)
+    state = before.state_dict()
+    wrong = {
+        "of other data": {**state["valid.b"], "fingerprint": {}},
+        "too far": {**state["valid.b"], "consumed_samples": 98},
+        "of no place": {**state["valid.b"], "place": -1},
+    }
+    after = make({"a": numbers, "b": numbers})
+    first_samples(after.train, 1)
+    for broken in wrong.values():
+        with pytest.raises(ValueError, match=r"saved over|98 of 97|place is -1") as raised:
+            after.load_state_dict({**state, "valid.b": broken})
+        assert "valid.b; no loader was changed" in raised.value.__notes__[0]
+        assert after.train.consumed_samples == 4
+    after.valid["b"].close()
+    with pytest.raises(RuntimeError, match="is closed, so its position cannot be changed"):
+        after.load_state_dict(state)
+    assert first_samples(after.train, 1) == [6]
+    before.close()
+    after.close()
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,10 @@ class ShardedBatches(ShardedLoader):
         Raises:
             ValueError: an axis that the mesh lacks, a batch that the data axes do not divide, or
                 a number out of range.
+            TypeError: a number that is no integer.
         """
         layout = BatchLayout(mesh, as_axes(data_axes), sequence_axis)
-        check_rows(global_batch_size, layout)
+        global_batch_size = check_rows(global_batch_size, layout)
         sizes = {"global_batch_size": repr(global_batch_size), "drop_last": drop_last}
         super().__init__(
             dataset,

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from coredata.sampling import BatchSizeRampUp
+from coredata.sampling.checks import whole_number
 from coredata_jax.layout import BatchLayout
 
 
@@ -30,11 +31,14 @@ def as_integer_dtype(name: str) -> np.dtype:
     return np.dtype(name)
 
 
-def check_rows(global_batch_size: int | BatchSizeRampUp, layout: BatchLayout) -> None:
-    """Every shard must get the same number of rows.
+def check_rows(
+    global_batch_size: int | BatchSizeRampUp, layout: BatchLayout
+) -> int | BatchSizeRampUp:
+    """The size, of which every shard must get the same number of rows.
 
     Raises:
         ValueError: it does not divide; the text names a size that does.
+        TypeError: it is no integer.
     """
     shards = layout.row_shards
     if isinstance(global_batch_size, BatchSizeRampUp):
@@ -43,6 +47,7 @@ def check_rows(global_batch_size: int | BatchSizeRampUp, layout: BatchLayout) ->
         second = ramp.start_batch_size + (ramp.increment if ramp.increments else 0)
         sizes = [ramp.start_batch_size, second]
     else:
+        global_batch_size = whole_number("global_batch_size", global_batch_size, shards)
         sizes = [global_batch_size]
     for size in sizes:
         if size < 1 or size % shards:
@@ -52,3 +57,4 @@ def check_rows(global_batch_size: int | BatchSizeRampUp, layout: BatchLayout) ->
                 f"global_batch_size: {size} rows cannot be split evenly over {shards} shards "
                 f"(data_axes: {axes or 'none'}). {fits} would work"
             )
+    return global_batch_size

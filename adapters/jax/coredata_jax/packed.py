@@ -1,18 +1,19 @@
 """Samples of different lengths as global batches of fixed rows over a mesh."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import Any, SupportsIndex, final
 
 from jax.sharding import Mesh
 
 from coredata.datasets import CachedWindows, ReadWindows
 from coredata.datasets.protocol import Dataset
 from coredata.loading import StateMismatchError, make_state, read_state
+from coredata.sampling.checks import whole_number
 from coredata.varlen import PackWindows, RowPosition, SampleLengths
 from coredata_jax.checks import as_axes, check_rows
 from coredata_jax.layout import BatchLayout
 from coredata_jax.packed_plans import Plans, Windows
-from coredata_jax.packed_rows import PackedRows
+from coredata_jax.packed_rows import ROWS, PackedRows
 from coredata_jax.packed_sampler import RowSampler
 from coredata_jax.sharded import SEQUENCE_FIELDS, ShardedLoader
 
@@ -84,10 +85,14 @@ class PackedBatches(ShardedLoader):
         Raises:
             ValueError: an axis that the mesh lacks, rows that the data axes do not divide, lengths
                 of another number of samples, or a number out of range.
-            TypeError: with `cached`, a dataset that is not of rows.
+            TypeError: with `cached`, a dataset that is not of rows; a number that is no integer.
         """
         layout = BatchLayout(mesh, as_axes(data_axes), sequence_axis)
-        check_rows(global_batch_size, layout)
+        rows = whole_number("global_batch_size", global_batch_size, layout.row_shards)
+        check_rows(rows, layout)
+        sequence_length = whole_number("sequence_length", sequence_length, 4096)
+        max_segments = whole_number("max_segments", max_segments, 16)
+        window = whole_number("window", window, 8192)
         if max_segments < 1:
             raise ValueError(f"max_segments is {max_segments}, expected 1 or more, such as 16")
         if lengths is not None and len(lengths) != len(dataset):
@@ -111,9 +116,9 @@ class PackedBatches(ShardedLoader):
         self._samples = len(dataset)
         super().__init__(
             PackedRows(dataset, self._plans, max_segments, whole),
-            RowSampler(self._plans, global_batch_size, 0, drop_last),
+            RowSampler(self._plans, rows, 0, drop_last),
             layout,
-            {"global_batch_size": repr(global_batch_size), "drop_last": drop_last},
+            {"global_batch_size": repr(rows), "drop_last": drop_last},
             load_balanced=load_balanced,
             sequence_fields=SEQUENCE_FIELDS,
             integer_dtype=integer_dtype,
@@ -132,14 +137,15 @@ class PackedBatches(ShardedLoader):
         """Samples of the windows all of whose rows were handed out."""
         return min(self.position.window * self._plans.windows.window, self._samples)
 
-    def seek(self, consumed_samples: int) -> None:
+    def seek(self, consumed_samples: SupportsIndex) -> None:
         """Go to the start of the window that begins after so many samples.
 
         Raises:
             ValueError: no window begins there.
             RuntimeError: it is closed.
         """
-        self._seek(RowSampler.number(RowPosition(self._window_at(consumed_samples))))
+        consumed = whole_number("consumed_samples", consumed_samples)
+        self._seek(RowSampler.number(RowPosition(self._window_at(consumed))))
 
     def state_dict(self) -> dict[str, Any]:
         """The position, as a small dict of JSON values; the same in every process.
@@ -157,14 +163,13 @@ class PackedBatches(ShardedLoader):
         rows = self._plans.facts(window).digest if window < len(self._plans) else None
         return {**super().plan(), "rows": rows}
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where a state was taken, on whatever mesh and processes that was.
+    def _position_in(self, state_dict: Mapping[str, Any]) -> int:
+        """The number of a row that a state stands before; see `load_state_dict`.
 
         Raises:
             TypeError: the state is not a mapping.
             ValueError: it is malformed, or of a loader that does not pack.
             StateMismatchError: it was saved over other samples, settings or lengths.
-            RuntimeError: it is closed.
         """
         window = self._window_at(read_state(state_dict, self.fingerprint()))
         packing = state_dict.get("packing")
@@ -173,14 +178,19 @@ class PackedBatches(ShardedLoader):
                 f"the loader state has packing {packing!r}, expected a row and a plan. Pass the "
                 "whole dict that PackedBatches.state_dict() returned"
             )
-        row = int(packing["row"])
+        row = whole_number("the loader state's packing row", packing["row"])
+        if not 0 <= row < ROWS:
+            raise ValueError(
+                f"the loader state's packing row is {row}, expected 0 or more. Pass the dict that "
+                "PackedBatches.state_dict() returned, unchanged"
+            )
         if row and (found := self._plans.facts(window).digest) != packing["plan"]:
             raise StateMismatchError(
                 f"the samples from {window * self._plans.windows.window} on are packed otherwise "
                 f"than when the state was saved (plan {packing['plan']}, now {found}): their "
                 "lengths have changed. Load it over the same samples, padded alike"
             )
-        self._seek(RowSampler.number(RowPosition(window, row)))
+        return RowSampler.number(RowPosition(window, row))
 
     def _window_at(self, consumed_samples: int) -> int:
         size = self._plans.windows.window

@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from coredata._typing import Int64, Shaped
+from coredata.datasets.pack_windows import PACKED_FIELDS, check_packable
 from coredata.datasets.protocol import PADDING, Batch, Dataset, LooksAhead, Sample
 from coredata.varlen import (
     PackPlan,
@@ -24,7 +25,7 @@ ROWS = 2**32
 """Row r of window w goes by the number w · ROWS + r: how many rows earlier windows have need not
 be known."""
 
-_TYPES = {"tokens": np.int64, "labels": np.int64, "loss_mask": np.float32}
+_TYPES = dict(zip(PACKED_FIELDS, (np.int64, np.int64, np.float32), strict=True))
 
 
 @final
@@ -78,11 +79,14 @@ class PackedRows:
             where samples are padded to a multiple; both repeat the last one to the end.
 
         Raises:
-            ValueError: a sample that is not as long as its length said.
+            ValueError: a sample that is not as long as its length said, or without the fields that
+                are packed.
         """
         plan = self._rows(indices)
         samples, numbers = np.unique(plan.segments.samples, return_inverse=True)
         read = self.source.__getitems__(samples.tolist())
+        for sample in read[:1]:
+            check_packable(sample)
         fields = {name: np.zeros(len(plan) * plan.limit, dtype) for name, dtype in _TYPES.items()}
         lengths = np.zeros(len(plan.segments), np.int64)
         starts = places(plan).tolist()

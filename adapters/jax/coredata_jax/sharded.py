@@ -9,6 +9,7 @@ from jax.sharding import NamedSharding
 from coredata.datasets.protocol import Dataset
 from coredata.loading import BatchLoader, Loader
 from coredata.sampling import BatchSampler
+from coredata.sampling.checks import whole_number
 from coredata_jax.checks import as_integer_dtype
 from coredata_jax.layout import BatchLayout
 from coredata_jax.placing import GlobalBatch, place
@@ -65,6 +66,7 @@ class ShardedLoader(Loader[GlobalBatch]):
                 "load_balanced: it is an order along sequence_axis, which is None. "
                 f"Give one of the mesh's axes {layout.mesh.axis_names}, or load_balanced=False"
             )
+        device_prefetch = whole_number("device_prefetch", device_prefetch, 1)
         if device_prefetch < 0:
             raise ValueError(f"device_prefetch is {device_prefetch}, expected 0 or more, such as 1")
         super().__init__(dataset, sampler)

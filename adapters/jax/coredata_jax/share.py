@@ -104,6 +104,19 @@ class LocalColumns:
         parts = self.layout.column_shards
         if parts == 1:
             return None
+        for name in self.sequence_fields:
+            if name in batch and batch[name].ndim < 2:
+                varying = batch[name].dtype == object
+                raise ValueError(
+                    f"sequence_fields: {name} of shape {batch[name].shape} has no second axis to "
+                    f"split over {self.layout.sequence_axis!r}"
+                    + (
+                        ": its samples differ in length. Pack them with PackedBatches, or give "
+                        "samples of one length"
+                        if varying
+                        else ". Name those whose second axis is the sequence"
+                    )
+                )
         lengths = {name: batch[name].shape[1] for name in self.sequence_fields if name in batch}
         if len(set(lengths.values())) != 1:
             raise ValueError(
@@ -134,6 +147,11 @@ class LocalColumns:
 
 def _narrowed(name: str, array: np.ndarray, integer_dtype: np.dtype) -> np.ndarray:
     """The array with 64-bit integers as `integer_dtype`."""
+    if array.dtype == object:
+        raise TypeError(
+            f"field {name} has samples of different lengths, which make no batch of one shape; "
+            "pack them with PackedBatches, or give samples of one length"
+        )
     if array.dtype.kind not in "biuf":
         raise TypeError(
             f"field {name} has the type {array.dtype}, which no device holds; leave the field out "

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 from coredata.datasets.ranks import Ranks
+from coredata.loading import read_state
+from coredata.sampling.checks import whole_number
 from coredata_torch.agreement import FailureHeard, check_agreement
 from coredata_torch.config import LoaderConfig
 from coredata_torch.loader import PretrainingDataLoader
@@ -15,7 +17,7 @@ Provider = Callable[[Sequence[int | None]], Sequence[Any]]
 
 def build_pretraining_data_loader(
     dataset: Any,
-    consumed_samples: int,
+    consumed_samples: SupportsIndex,
     *,
     config: LoaderConfig,
     validation: bool = False,
@@ -38,6 +40,7 @@ def build_pretraining_data_loader(
 
     Raises:
         ValueError: a position or sizes that do not fit; the text says what would.
+        TypeError: a position that is no integer.
         PlanMismatchError: processes have different datasets.
         RankFailedError: another process could not make its loader.
     """
@@ -52,7 +55,11 @@ def build_pretraining_data_loader(
 
 
 def _loader(
-    dataset: Any, consumed_samples: int, config: LoaderConfig, validation: bool, repeat: bool
+    dataset: Any,
+    consumed_samples: SupportsIndex,
+    config: LoaderConfig,
+    validation: bool,
+    repeat: bool,
 ) -> Any:
     if dataset is None or config.dataloader_type == "external":
         return dataset
@@ -77,11 +84,14 @@ class DataIterators:
         train: a loader, or None.
         valid: a loader, a dict of them by name for several validation sets, or None.
         test: a loader, or None.
+        reads: whether this process reads. One that does not has no position: it takes any state of
+            the run.
     """
 
     train: Any
     valid: Any
     test: Any
+    reads: bool = True
 
     def __iter__(self) -> Any:
         """Train, valid and test."""
@@ -101,17 +111,32 @@ class DataIterators:
         return {name: loader.state_dict() for name, loader in self.loaders().items()}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where a state was taken.
+        """Go on where a state was taken; all loaders, or none if one of the states does not fit.
 
         Raises:
-            ValueError: names that are not the same, or a state that does not fit its loader.
+            TypeError: the state, or one in it, is no mapping.
+            ValueError: names that are not the same, or a state that does not fit its loader. A
+                process that does not read can only tell whether states are well formed.
         """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(
+                "the state of a run is a dict of its loaders' states, as state_dict() returns it; "
+                f"got {type(state_dict).__name__}"
+            )
         loaders = self.loaders()
+        if not self.reads:
+            for name, state in state_dict.items():
+                with _Named(name):
+                    read_state(state, _fingerprint_in(state))
+            return
         if loaders.keys() != state_dict.keys():
             raise ValueError(
                 f"the state has the loaders {sorted(state_dict)}, but here are {sorted(loaders)}; "
                 "name the validation sets as when it was saved"
             )
+        for name, loader in loaders.items():
+            with _Named(name):
+                loader.check_state_dict(state_dict[name])
         for name, loader in loaders.items():
             loader.load_state_dict(state_dict[name])
 
@@ -121,13 +146,33 @@ class DataIterators:
             loader.close()
 
 
+class _Named:
+    """Says of an error inside the `with` which loader's state it is about."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is not None:
+            error.add_note(f"in the state of the loader {self._name}; no loader was changed")
+
+
+def _fingerprint_in(state: Any) -> Mapping[str, Any]:
+    """The fingerprint of a state, where there is one."""
+    found = state.get("fingerprint") if isinstance(state, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
 def build_train_valid_test_data_iterators(
     provider: Provider,
     sizes: Sequence[int | None],
     *,
     config: LoaderConfig,
-    consumed_train_samples: int = 0,
-    consumed_valid_samples: int | Mapping[str, int] = 0,
+    consumed_train_samples: SupportsIndex = 0,
+    consumed_valid_samples: SupportsIndex | Mapping[str, SupportsIndex] = 0,
     multiple_validation_sets: bool = False,
     reads: bool = True,
     ranks: Ranks | None = None,
@@ -145,7 +190,8 @@ def build_train_valid_test_data_iterators(
         multiple_validation_sets: whether valid is several sets. Each of them, and with
             `config.full_validation` a single one too, starts again after its end.
         reads: whether this process reads at all. With tensor parallelism only rank 0 of a group
-            does, and the others have no iterators (see `BroadcastIterator`).
+            does, and the others have no iterators (see `BroadcastIterator`); they take the run's
+            state all the same.
         ranks: all processes that read, to compare their datasets; None compares nothing.
 
     Raises:
@@ -155,7 +201,7 @@ def build_train_valid_test_data_iterators(
         RankFailedError: another process could not make its datasets or loaders.
     """
     if not reads:
-        return DataIterators(None, None, None)
+        return DataIterators(None, None, None, reads=False)
     with FailureHeard(ranks):
         datasets = provider(sizes)
         consumed = consumed_train_samples, consumed_valid_samples
@@ -172,7 +218,7 @@ def build_train_valid_test_data_iterators(
 
 def _iterators(
     datasets: Sequence[Any],
-    consumed: tuple[int, int | Mapping[str, int]],
+    consumed: tuple[SupportsIndex, SupportsIndex | Mapping[str, SupportsIndex]],
     config: LoaderConfig,
     multiple_validation_sets: bool,
 ) -> DataIterators:
@@ -208,9 +254,11 @@ def _iterators(
     )
 
 
-def _counters(consumed: int | Mapping[str, int], sets: Mapping[str, Any]) -> Mapping[str, int]:
+def _counters(
+    consumed: SupportsIndex | Mapping[str, SupportsIndex], sets: Mapping[str, Any]
+) -> Mapping[str, SupportsIndex]:
     if not isinstance(consumed, Mapping):
-        if consumed:
+        if whole_number("consumed_valid_samples", consumed):
             raise ValueError(
                 f"consumed_valid_samples is {consumed} for {len(sets)} validation sets, each of "
                 f"which has its own counter; give a dict with the keys {sorted(sets)}"

@@ -1,6 +1,7 @@
 """How a training run reads its data: sizes, ranks, kinds of loaders."""
 
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from coredata.sampling import (
     BatchSampler,
@@ -10,7 +11,13 @@ from coredata.sampling import (
     MegatronPretrainingSampler,
     PaddedPretrainingSampler,
 )
-from coredata.sampling.checks import check_global_batch, check_positive, check_rank
+from coredata.sampling.checks import (
+    check_global_batch,
+    check_positive,
+    check_rank,
+    take_whole_numbers,
+    whole_number,
+)
 
 DATALOADER_TYPES = ("single", "cyclic", "external")
 FULL_VALIDATIONS = ("exact", "padded")
@@ -22,6 +29,7 @@ class LoaderConfig:
 
     Raises:
         ValueError: a field out of range, or a global batch that is not divisible.
+        TypeError: a number that is no integer.
     """
 
     micro_batch_size: int
@@ -68,6 +76,10 @@ class LoaderConfig:
     """Batches in page-locked memory, where there is a GPU."""
 
     def __post_init__(self) -> None:
+        numbers = ("micro_batch_size", "data_parallel_rank", "data_parallel_size")
+        take_whole_numbers(self, *numbers, "num_workers", "prefetch")
+        if self.global_batch_size is not None:
+            take_whole_numbers(self, "global_batch_size")
         check_positive(micro_batch_size=self.micro_batch_size)
         check_rank(self.data_parallel_rank, self.data_parallel_size)
         if self.dataloader_type not in DATALOADER_TYPES:
@@ -93,13 +105,15 @@ class LoaderConfig:
             )
 
     def sampler(
-        self, total_samples: int, consumed_samples: int = 0, *, validation: bool = False
+        self, total_samples: int, consumed_samples: SupportsIndex = 0, *, validation: bool = False
     ) -> BatchSampler:
         """Which samples of a dataset of `total_samples` this rank takes.
 
         Raises:
             ValueError: a position where no batch begins; fewer samples than a cyclic step.
+            TypeError: a position that is no integer.
         """
+        consumed_samples = whole_number("consumed_samples", consumed_samples)
         rank, size = self.data_parallel_rank, self.data_parallel_size
         if validation and self.full_validation == "exact":
             return MegatronFullValidationSampler(total_samples, rank, size, consumed_samples)

@@ -8,6 +8,7 @@ import torch
 from coredata.datasets.protocol import Dataset
 from coredata.loading import Loader
 from coredata.sampling import BatchSampler
+from coredata.sampling.checks import whole_number
 from coredata_torch.sources import InThreads, InWorkers, Source
 from coredata_torch.tensors import Tensors
 
@@ -57,7 +58,11 @@ class PretrainingDataLoader(Loader[Tensors]):
 
         Raises:
             ValueError: a number or start method that there is not.
+            TypeError: a number that is no integer.
         """
+        num_workers = whole_number("num_workers", num_workers)
+        prefetch = whole_number("prefetch", prefetch, 2)
+        look_ahead = whole_number("look_ahead", look_ahead, 16)
         if num_workers < 0 or prefetch < 0 or (num_workers and not prefetch):
             raise ValueError(
                 f"num_workers is {num_workers} and prefetch {prefetch}; expected 0 or more of each,"

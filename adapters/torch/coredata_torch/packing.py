@@ -12,6 +12,7 @@ from coredata.datasets.protocol import Dataset
 from coredata.loading import Loader
 from coredata.loading.prefetch import Step, read_samples, steps
 from coredata.sampling import BatchSampler
+from coredata.sampling.checks import take_whole_numbers
 from coredata.varlen import (
     PackPlan,
     TokenCounts,
@@ -47,7 +48,11 @@ class PackedStep:
 
 @dataclass(frozen=True)
 class PackingConfig:
-    """How a global batch is packed; see `coredata.varlen.dp_balanced`."""
+    """How a global batch is packed; see `coredata.varlen.dp_balanced`.
+
+    Raises:
+        TypeError: a number that is no integer.
+    """
 
     max_seqlen_per_dp_cp_rank: int
     """Tokens that a rank may hold of a pack."""
@@ -57,6 +62,12 @@ class PackingConfig:
 
     microbatch_group_size_per_vp_stage: int | None = None
     """With an interleaved pipeline, the number of microbatches is a multiple of this."""
+
+    def __post_init__(self) -> None:
+        """Check that they are integers; `dp_balanced` checks their range."""
+        take_whole_numbers(self, "max_seqlen_per_dp_cp_rank", "context_parallel_size")
+        if self.microbatch_group_size_per_vp_stage is not None:
+            take_whole_numbers(self, "microbatch_group_size_per_vp_stage")
 
 
 def pack_across_ranks(

@@ -45,18 +45,18 @@ class BatchNumbers(Iterator[list[int]]):
         self._sampler = sampler
         self._fingerprint = fingerprint
         self._consumed = int(sampler.consumed_samples)
-        self._place: int | None = None
+        self._stands_at: int | None = None
         self._steps: Iterator[Step] = steps(sampler)
 
     def __next__(self) -> list[int]:
         """The sample numbers of the next batch."""
         step = next(self._steps)
-        self._consumed, self._place = step.consumed_samples, None
+        self._consumed, self._stands_at = step.consumed_samples, None
         return step.indices.tolist()
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that was given, as of every loader of coredata."""
-        return make_state(self._consumed, self._fingerprint, self._place)
+        return make_state(self._consumed, self._fingerprint, self._stands_at)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from a position, of any loader of coredata over this dataset.
@@ -67,4 +67,4 @@ class BatchNumbers(Iterator[list[int]]):
         """
         consumed, place = read_state(state_dict, self._fingerprint), read_place(state_dict)
         self._steps = steps(self._sampler.resume(consumed))
-        self._consumed, self._place = consumed, place
+        self._consumed, self._stands_at = consumed, place

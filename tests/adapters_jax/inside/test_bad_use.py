@@ -1,8 +1,11 @@
 """What it says when it is asked for something that cannot be."""
 
+import inspect
+
 import numpy as np
 import pytest
-from coredata_jax import ShardedBatches, load_balanced_order
+from coredata_jax import BatchLayout, PackedBatches, ShardedBatches, load_balanced_order
+from coredata_jax.checks import check_rows
 from meshes import mesh_of
 
 from coredata.datasets.protocol import Dataset
@@ -65,6 +68,62 @@ def test_a_batch_without_fields_of_the_sequence():
     ragged = ArrayDataset({"tokens": np.zeros((8, 4), int), "labels": np.zeros((8, 6), int)})
     with pytest.raises(ValueError, match=r"need one length .*'tokens': 4, 'labels': 6"):
         first(ragged)
+
+
+class Varying:
+    """Batches as those of a `VarlenDataset`: arrays of objects."""
+
+    def __len__(self):
+        return 8
+
+    def fingerprint(self):
+        return {}
+
+    def __getitem__(self, index):
+        return {"tokens": np.arange(index + 1)}
+
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+    def get_batch(self, indices):
+        tokens = np.empty(len(indices), object)
+        tokens[:] = [np.arange(index + 1) for index in indices]
+        return {"tokens": tokens}
+
+
+def test_samples_of_different_lengths_and_those_that_cannot_be_packed():
+    with pytest.raises(ValueError, match=r"its samples differ in length\. Pack them with Packed"):
+        first(Varying())
+    with (
+        ShardedBatches(Varying(), 4, MESH, prefetch=0) as run,
+        pytest.raises(TypeError, match=r"field tokens has samples of different lengths.*PackedBat"),
+    ):
+        next(run)
+    with pytest.raises(ValueError, match=r"tokens of shape \(4,\) has no second axis.*Name those"):
+        first(ArrayDataset({"tokens": np.zeros(8, int)}))
+    bert = ArrayDataset({"text": np.zeros((8, 4), int), "loss_mask": np.zeros((8, 4), np.float32)})
+    text = r"have no tokens and no labels, only text, loss_mask; .* Give a VarlenDataset or an SFT"
+    for lengths in (None, np.full(8, 4)):
+        with (
+            PackedBatches(bert, 4, 8, MESH, max_segments=2, lengths=lengths, prefetch=0) as packed,
+            pytest.raises(ValueError, match=text),
+        ):
+            next(packed)
+
+
+@pytest.mark.parametrize("value", [1.5, "8", True, None])
+def test_numbers_that_are_none(value):
+    """The checks of annotations, which would come first here, are left out."""
+    plain = inspect.unwrap(ShardedBatches.__init__)
+    with pytest.raises(TypeError, match=f"global_batch_size: got {value!r} of type"):
+        inspect.unwrap(check_rows)(value, BatchLayout(MESH, ("data",), None))
+    with pytest.raises(TypeError):
+        plain(object.__new__(ShardedBatches), NUMBERS, value, MESH)
+    with ShardedBatches(NUMBERS, 8, MESH) as run:
+        with pytest.raises(TypeError, match=f"consumed_samples: got {value!r} of type"):
+            inspect.unwrap(type(run).seek)(run, value)
+        run.seek(np.int64(8))
+        assert run.state_dict()["consumed_samples"] == 8
 
 
 def test_a_dense_mask_in_balanced_order():

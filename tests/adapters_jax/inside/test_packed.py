@@ -297,6 +297,12 @@ def test_states_of_something_else():
             batches.load_state_dict({k: v for k, v in state.items() if k != "packing"})
         with pytest.raises(ValueError, match=r"no window of 30 samples begins after 7\. 0 wo"):
             batches.load_state_dict({**state, "consumed_samples": 7})
+        wrong = {**state, "packing": {**state["packing"], "row": -1}}
+        with pytest.raises(ValueError, match=r"packing row is -1, expected 0 or more"):
+            batches.load_state_dict(wrong)
+        wrong = {**state, "packing": {**state["packing"], "row": 1.5}}
+        with pytest.raises(TypeError, match=r"packing row: got 1\.5 of type float"):
+            batches.load_state_dict(wrong)
         wrong = {**state, "packing": {**state["packing"], "row": 99}}
         with pytest.raises(ValueError, match=r"row=99\) lies in none of the 2 windows"):
             batches.load_state_dict(wrong)
