@@ -36,7 +36,7 @@ def rows(full: bool) -> list[Row]:
             path = assets.json_lines(directory / "in.jsonl", assets.conversation_texts(), 60)
             tokenizers = {"GPT-2": assets.gpt2(), "DeepSeek": assets.deepseek()}
         else:
-            path = assets.json_lines(directory / "in.jsonl", assets.library_texts(), 8)
+            path = assets.json_lines(directory / "in.jsonl", assets.library_texts(), 6)
             tokenizers = {"demo": demo_tokenizer()}
         return [
             row
