@@ -1,11 +1,13 @@
 """The index of a file being written: arrays of machine integers that grow."""
 
 import array
+import io
 from typing import Any, BinaryIO, final
 
 import numpy as np
 
 from coredata._typing import Int64, Integer
+from coredata.formats.checksums import CountedFile
 from coredata.formats.errors import SequenceLengthError
 from coredata.formats.layout import write_index
 
@@ -104,15 +106,18 @@ class GrowingIndex:
             kept = np.zeros(lengths.size, np.int8) if modes is None else modes
             self._modes.frombytes(_bytes(kept, np.int8))
 
-    def write(self, file: BinaryIO, dtype: np.dtype[Any]) -> None:
-        """Write the `.idx` file."""
-        write_index(
-            file,
-            dtype,
-            np.asarray(self._lengths).view(np.int32),
-            np.asarray(self._documents).view(np.int64),
-            np.asarray(self._modes) if self._multimodal else None,
-        )
+    def write(self, file: BinaryIO, dtype: np.dtype[Any]) -> int:
+        """Write the `.idx` file; its CRC-32."""
+        counted = CountedFile(file)
+        with io.BufferedWriter(counted) as buffered:
+            write_index(
+                buffered,
+                dtype,
+                np.asarray(self._lengths).view(np.int32),
+                np.asarray(self._documents).view(np.int64),
+                np.asarray(self._modes) if self._multimodal else None,
+            )
+        return counted.checksum
 
 
 def _bytes(values: np.ndarray, dtype: type[np.integer[Any]]) -> memoryview:

@@ -1,13 +1,11 @@
 """A token file whose tokens were written under another name, made to appear as a whole."""
 
 import contextlib
-import io
 import os
 from typing import Any
 
 import numpy as np
 
-from coredata.formats.checksums import CountedFile
 from coredata.formats.growing_index import GrowingIndex
 from coredata.formats.paths import get_bin_path, get_idx_path
 from coredata.storage import GrowingChecksums, begin_write, checksum_path, local_path, remove
@@ -27,13 +25,11 @@ def publish_partial(
     with contextlib.ExitStack() as files:
         # What is entered first is published last.
         pending = files.enter_context(begin_write(get_idx_path(target), temporary=f"{partial}.idx"))
-        counted = CountedFile(pending.file)
-        with io.BufferedWriter(counted) as file:
-            index.write(file, dtype)
+        checksum = index.write(pending.file, dtype)
         pending.prepare()
         if checksums:
             side = files.enter_context(begin_write(beside, temporary=f"{partial}.crc"))
-            for part in _checksums(partial).finish(counted.checksum).stored():
+            for part in _checksums(partial).finish(checksum).stored():
                 side.file.write(part)
             side.prepare()
         remove(get_idx_path(target))

@@ -1,7 +1,6 @@
 """Writing token files: `PREFIX.bin` and `PREFIX.idx`."""
 
 import contextlib
-import io
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -11,7 +10,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from coredata._typing import Integer, Shaped
-from coredata.formats.checksums import CountedFile
 from coredata.formats.convert import as_tokens, first_misfit, misfit
 from coredata.formats.dtypes import DType
 from coredata.formats.errors import DocumentIndexError, IndexedDatasetError, TokenError
@@ -192,7 +190,7 @@ class IndexedDatasetBuilder:
             with contextlib.ExitStack() as files:
                 # What is entered first is published last.
                 index = files.enter_context(self._begin(target))
-                checksum = self._write_index(index)
+                checksum = self._index.write(index.file, self.dtype)
                 index.prepare()
                 beside = checksum_path(get_bin_path(self._prefix))
                 if self._checksums is not None:
@@ -231,13 +229,6 @@ class IndexedDatasetBuilder:
 
     def _begin(self, path: str) -> PendingFile:
         return begin_write(path, self._storage_options, durable=self._durable)
-
-    def _write_index(self, index: PendingFile) -> int:
-        """Write the `.idx` file; its CRC-32."""
-        counted = CountedFile(index.file)
-        with io.BufferedWriter(counted) as file:
-            self._index.write(file, self.dtype)
-        return counted.checksum
 
     def _pending(self) -> PendingFile:
         if self._bin is None:
