@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -28,6 +28,38 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 # tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_SLOW_EXTENSION = """
+import time
+from numba.core import types
+from numba.extending import models, overload, register_model, typeof_impl
+registering = []
+def init():
+    registering.append(True)
+    for number in range(100):
+        values = type(f"Values{number}", (), {})
+        typeof_impl.register(values)(lambda value, context: None)
+        register_model(type(f"Type{number}", (types.Type,), {}))(models.OpaqueModel)
+        overload(values)(lambda: None)
+        time.sleep(0.002)
+    registering.clear()
+"""
+
+
+@pytest.fixture
+def install_slow_extension() -> Callable[[Path], None]:
+    """Puts into a directory of a Python path an extension of Numba that takes long to register."""
+
+    def install(directory: Path) -> None:
+        information = directory / "slow_extension-1.0.dist-info"
+        information.mkdir()
+        (directory / "slow_extension.py").write_text(_SLOW_EXTENSION)
+        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
+        entry_point = "[numba_extensions]\ninit=slow_extension:init\n"
+        (information / "entry_points.txt").write_text(entry_point)
+
+    return install
 
 
 def _free_port() -> int:

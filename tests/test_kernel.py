@@ -50,22 +50,6 @@ import coredata._kernel_cache
 coredata._kernel_cache.LOADS_ALONE = False
 """
 
-SLOW_EXTENSION = """
-import time
-from numba.core import types
-from numba.extending import models, overload, register_model, typeof_impl
-registering = []
-def init():
-    registering.append(True)
-    for number in range(100):
-        values = type(f"Values{number}", (), {})
-        typeof_impl.register(values)(lambda value, context: None)
-        register_model(type(f"Type{number}", (types.Type,), {}))(models.OpaqueModel)
-        overload(values)(lambda: None)
-        time.sleep(0.002)
-    registering.clear()
-"""
-
 FIRST_RUN_IN_THREADS = """
 import threading
 import numpy as np
@@ -165,12 +149,10 @@ def test_other_releases_of_numba_load_in_their_own_way(tmp_path):
 
 
 @pytest.mark.parametrize("cache", [True, False])
-def test_threads_compile_after_extensions_have_registered(unwritable_package, tmp_path, cache):
-    information = tmp_path / "slow_extension-1.0.dist-info"
-    information.mkdir()
-    (tmp_path / "slow_extension.py").write_text(SLOW_EXTENSION)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[numba_extensions]\ninit=slow_extension:init\n")
+def test_threads_compile_after_extensions_have_registered(
+    unwritable_package, install_slow_extension, tmp_path, cache
+):
+    install_slow_extension(unwritable_package)
     home = tmp_path / "home"
     home.mkdir() if cache else home.write_text("not a directory")
     where = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}

@@ -299,31 +299,15 @@ def test_the_constructor_opens_nothing():
     assert [part.num_samples for part in builder.plans[0].parts] == [6, 6]
 
 
-EXTENSION = """
-import time
-from numba.core import types
-from numba.extending import models, overload, register_model, typeof_impl
-registering = []
-def init():
-    registering.append(True)
-    for number in range(100):
-        values = type(f"Values{number}", (), {})
-        typeof_impl.register(values)(lambda value, context: None)
-        register_model(type(f"Type{number}", (types.Type,), {}))(models.OpaqueModel)
-        overload(values)(lambda: None)
-        time.sleep(0.002)
-    registering.clear()
-"""
-
 BUILD_FIRST_OF_ALL = """
 import sys
-import an_extension
+import slow_extension
 from numba.core import event
 from coredata.datasets import BlendedMegatronDatasetBuilder, GPTDataset, GPTDatasetConfig
 from coredata.text import ByteTokenizer
 compiled = []
 class Watch(event.Listener):
-    def on_start(self, event): compiled.append(bool(an_extension.registering))
+    def on_start(self, event): compiled.append(bool(slow_extension.registering))
     def on_end(self, event): pass
 event.register("numba:compile", Watch())
 config = GPTDatasetConfig(
@@ -336,12 +320,8 @@ print(len(train), len(compiled), sum(compiled))
 
 
 @pytest.mark.slow
-def test_threads_are_the_first_to_compile(prefixes, tmp_path):
-    information = tmp_path / "an_extension-1.0.dist-info"
-    information.mkdir()
-    (tmp_path / "an_extension.py").write_text(EXTENSION)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: an\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[numba_extensions]\ninit=an_extension:init\n")
+def test_threads_are_the_first_to_compile(prefixes, install_slow_extension, tmp_path):
+    install_slow_extension(tmp_path)
     where = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(
         [sys.executable, "-B", "-c", BUILD_FIRST_OF_ALL, *prefixes.values()],
